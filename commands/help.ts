@@ -46,7 +46,9 @@ function shown({ commandPrefix, namesIn: language }: Facts, name: string): strin
 function toShownLine(facts: Facts, command: Command, line: string): string {
   const names = namesIn(facts.namesIn);
   const options = Object.keys(command.options).join("|") || "-";
-  const localised = line.replace(new RegExp(`(?<=\\s)(${options})(?=:)`, "g"), (name) => names.option(name));
+  const localised = line.replace(new RegExp(`(?<=\\s)(${options})(?=:)`, "g"), (name) =>
+    names.option(command, name),
+  );
   return localised.replace(/^\/\S+/, shown(facts, command.name));
 }
 
@@ -110,7 +112,7 @@ function toOverviewAround(facts: Facts, commands: string): string {
     ),
     commands,
     translate("help.options-of-one", {
-      command: `\`${shown(facts, "help")} <${namesIn(facts.namesIn).option("command")}>\``,
+      command: `\`${shown(facts, "help")} <${namesIn(facts.namesIn).option({ name: "help" }, "command")}>\``,
     }),
     menu.length === 0 ? "" : translate("help.menu", { labels: menu.join(", ") }),
     settingsLine(facts),
@@ -242,7 +244,7 @@ function changesSettings(option: Option): boolean {
 
 function describe(facts: Facts, command: Command, name: string, option: Option): string {
   return translate(option.required === true ? "help.option.needed" : "help.option", {
-    name: `\`${namesIn(facts.namesIn).option(name)}\``,
+    name: `\`${namesIn(facts.namesIn).option(command, name)}\``,
     values: valuesOf(option),
     description: optionDescription(command, name),
   });

@@ -174,16 +174,16 @@ export function commandName({ name }: Named, language: Language): string {
   return translateDeclared(language, `command.${name}.name`, name);
 }
 
-/** The name of an option as people see it. */
-export function optionName(name: string, language: Language = currentLanguage()): string {
-  return translateDeclared(language, `option-name.${name}`, name);
+/** The name of a command's option as people see it. */
+export function optionName(command: Named, name: string, language: Language = currentLanguage()): string {
+  return translateDeclared(language, `command.${command.name}.option-name.${name}`, name);
 }
 
 /** The names of commands and options in a language. */
 export function namesIn(language: Language): ShownNames {
   return {
     command: (name) => commandName({ name }, language),
-    option: (name) => optionName(name, language),
+    option: (command, name) => optionName(command, name, language),
   };
 }
 
@@ -214,17 +214,24 @@ export function menuLabel(
 }
 
 /** An option's name as a label, for example "Prompt". It has at most 32 characters. */
-export function optionTitle(name: string): string {
-  const words = optionName(name).replaceAll(/[-_]/g, " ");
+export function optionTitle(command: Named, name: string): string {
+  const words = optionName(command, name).replaceAll(/[-_]/g, " ");
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** A choice of an option as people see it. */
-export function choiceLabel(choice: string, language: Language = currentLanguage()): string {
-  return translateDeclared(language, `choice.${choice}`, choice);
+/** A choice of a command's option as people see it. */
+export function choiceLabel(command: Named, choice: string, language: Language = currentLanguage()): string {
+  return translateDeclared(language, `command.${command.name}.choice.${choice}`, choice);
 }
 
-const assignment = /(?:^|\s)([a-z0-9_-]{1,32}):("[^"]*"|\S+)/gi;
+/** Several words stand in the quotation marks of any language. */
+const quoted = /"[^"]*"|[“”„][^“”„]*[“”]|[«»][^«»]*[«»]|[‹›][^‹›]*[‹›]|「[^「」]*」|『[^『』]*』/;
+const assigned = `([a-z0-9_-]{1,32}):(${quoted.source}|\\S+)`;
+const assignment = new RegExp(`(?:^|\\s)${assigned}`, "gi");
+const soleAssignment = new RegExp(`^${assigned}$`, "i");
+const soleQuotation = new RegExp(`^(?:${quoted.source})$`);
+
+const unquote = (value: string): string => (soleQuotation.test(value) ? value.slice(1, -1).trim() : value);
 
 /**
  * Reads options out of a line of text. An option is written `name:value` or `name:"several words"` anywhere
@@ -232,17 +239,19 @@ const assignment = /(?:^|\s)([a-z0-9_-]{1,32}):("[^"]*"|\S+)/gi;
  */
 export function parseCommandText(command: Command, text: string): Record<string, RawOption> {
   const options: Record<string, RawOption> = {};
+  const free = freeTextOption(command);
   const rest = text.replace(assignment, (whole: string, rawName: string, rawValue: string) => {
     const name = rawName.toLowerCase();
     const option = command.options[name];
     // A required free text may itself contain "prompt: …". An optional one is only set by its name.
-    if (option === undefined || (name === freeTextOption(command) && option.required === true)) return whole;
-    const value = rawValue.startsWith('"') ? rawValue.slice(1, -1) : rawValue;
+    if (option === undefined || (name === free && option.required === true)) return whole;
+    const value = unquote(rawValue);
     options[name] = option.kind === "attachment" ? linkAttachment(value) : value;
     return "";
   });
-  const free = freeTextOption(command);
-  const freeText = rest.trim();
+  // The name of a required free text is no part of it where nothing else stands beside its value.
+  const [, name, value = ""] = soleAssignment.exec(rest.trim()) ?? [];
+  const freeText = name !== undefined && name.toLowerCase() === free ? unquote(value) : rest.trim();
   if (freeText === "") return options;
   if (free === undefined) {
     throw new ParleyError("invalid-option", `command ${command.name} takes no free text`, {

@@ -176,16 +176,16 @@ export function freeTextOption(command: Command): string | undefined {
 /** The names of commands and options as people see them. */
 export interface ShownNames {
   readonly command: (name: string) => string;
-  readonly option: (name: string) => string;
+  readonly option: (command: Pick<Command, "name">, name: string) => string;
 }
 
-const declaredNames: ShownNames = { command: (name) => name, option: (name) => name };
+const declaredNames: ShownNames = { command: (name) => name, option: (_, name) => name };
 
 /** One line that shows how to write a command, for example `/imagine <prompt> [size:…] [count:1-4]`. */
 export function usageOf(command: Command, names = declaredNames): string {
   const free = freeTextOption(command);
   const words = Object.entries(command.options).map(([declared, option]) => {
-    const name = names.option(declared);
+    const name = names.option(command, declared);
     if (declared === free) return option.required === true ? `<${name}>` : `[${name}]`;
     const value =
       option.kind === "integer" ? `${option.min}-${option.max}` : option.kind === "boolean" ? "yes" : "…";

@@ -115,7 +115,7 @@ export function untranslatedCommandTexts(
   commandTexts: Readonly<Record<string, string>>,
   messages: Readonly<Record<string, string>>,
 ): string[] {
-  const isSentence = (key: string): boolean => key.startsWith("command.") && !key.endsWith(".name");
+  const isSentence = (key: string): boolean => /^command\.[^.]+\.(?:description|menu|option\.)/.test(key);
   return Object.entries(commandTexts)
     .filter(([key, text]) => messages[key] === undefined || (isSentence(key) && messages[key] === text))
     .map(([key]) => key);

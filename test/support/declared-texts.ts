@@ -36,11 +36,12 @@ export function commandTexts(commands: readonly Command[]): Record<string, strin
     if (command.messageCommand !== undefined)
       texts[`command.${command.name}.menu`] = command.messageCommand.label;
     for (const [name, option] of Object.entries(command.options)) {
-      texts[`option-name.${name}`] = name;
+      texts[`command.${command.name}.option-name.${name}`] = name;
       texts[`command.${command.name}.option.${name}`] = option.description;
       if (option.kind !== "string") continue;
       for (const choice of option.choices ?? [])
-        if (!(settingNames as readonly string[]).includes(choice)) texts[`choice.${choice}`] = choice;
+        if (!(settingNames as readonly string[]).includes(choice))
+          texts[`command.${command.name}.choice.${choice}`] = choice;
     }
   }
   return texts;

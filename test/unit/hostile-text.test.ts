@@ -103,7 +103,12 @@ const messageChars = 60_000;
 const parsers: readonly Parser[] = [
   { name: "sniff", parse: (text) => sniff(Buffer.from(text)), maxChars: 1_000_000 },
   { name: "parseCommandLine", parse: (text) => parseCommandLine(`/imagine ${text}`), maxChars: messageChars },
-  { name: "parseCommandText", parse: (text) => parseCommandText(command, text), maxChars: messageChars },
+  {
+    name: "parseCommandText",
+    parse: (text) => parseCommandText(command, text),
+    maxChars: messageChars,
+    parts: ["size:„", " size:« ", "prompt:“", 'size:"'],
+  },
   {
     name: "nearestName",
     parse: (text) => nearestName(text, ["openai/gpt", text.slice(1), "a".repeat(200)]),

@@ -69,7 +69,7 @@ function withShownNames(
     detail: {
       ...error.detail,
       command: names.command(command.name),
-      ...(typeof option === "string" ? { option: names.option(option) } : {}),
+      ...(typeof option === "string" ? { option: names.option(command, option) } : {}),
       ...(usage === undefined ? {} : { usage: usageOf(command, names) }),
     },
   });

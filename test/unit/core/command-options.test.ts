@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
-import { parseCommandText, parseOptions } from "../../../src/core/command-input.ts";
+import { choiceLabel, optionName, parseCommandText, parseOptions } from "../../../src/core/command-input.ts";
 import ask from "../../../commands/ask.ts";
 import chat from "../../../commands/chat.ts";
 import transcribe from "../../../commands/transcribe.ts";
+import usage from "../../../commands/usage.ts";
 
 test("an optional free text option is also accepted by its name", () => {
   expect(parseCommandText(transcribe, "language:en hint:Parley")).toEqual({ language: "en", hint: "Parley" });
@@ -11,6 +12,45 @@ test("an optional free text option is also accepted by its name", () => {
     message: "hello there",
     model: "m",
   });
+});
+
+test("a translated option name or choice belongs to its command", () => {
+  expect(optionName(usage, "to", "de")).toBe("bis");
+  expect(choiceLabel(usage, "today", "de")).toBe("heute");
+  const translate = { name: "translate" };
+  expect(optionName(translate, "to", "de")).toBe("to");
+  expect(choiceLabel(translate, "today", "de")).toBe("today");
+});
+
+test("required free text is also accepted by its name where that is all", () => {
+  expect(parseCommandText(ask, 'prompt:"Why?"')).toEqual({ prompt: "Why?" });
+  expect(parseCommandText(ask, 'model:m  prompt:"Why is it so?" private:yes')).toEqual({
+    prompt: "Why is it so?",
+    model: "m",
+    private: "yes",
+  });
+  expect(parseCommandText(ask, "prompt:Why?")).toEqual({ prompt: "Why?" });
+  expect(parseCommandText(ask, 'what is prompt:"x"?')).toEqual({ prompt: 'what is prompt:"x"?' });
+});
+
+test.each([
+  ['"', '"'],
+  ["“", "”"],
+  ["„", "“"],
+  ["„", "”"],
+  ["”", "”"],
+  ["«", "»"],
+  ["»", "«"],
+  ["« ", " »"],
+  ["‹", "›"],
+  ["「", "」"],
+  ["『", "』"],
+])("a value of several words stands in %s…%s", (open, close) => {
+  expect(parseCommandText(ask, `prompt:${open}Why so?${close} model:${open}big one${close}`)).toEqual({
+    prompt: "Why so?",
+    model: "big one",
+  });
+  expect(parseCommandText(ask, `why? model:${open}big one`)["prompt"]).toContain("why?");
 });
 
 test("required free text may contain the name of its option", () => {

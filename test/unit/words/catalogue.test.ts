@@ -134,13 +134,13 @@ describe("the checks of the catalogue", () => {
       "command.chat.name": "chat",
       "command.chat.description": "Talk",
       "command.chat.option.to": "To whom",
-      "option-name.to": "to",
+      "command.chat.option-name.to": "to",
     };
     const german = { "command.chat.name": "chat", "command.chat.description": "Talk" };
     expect(untranslatedCommandTexts(texts, german)).toEqual([
       "command.chat.description",
       "command.chat.option.to",
-      "option-name.to",
+      "command.chat.option-name.to",
     ]);
   });
 

@@ -209,7 +209,7 @@ export function parseAskModal(interaction: APIModalSubmitInteraction): ModalAnsw
 function toLabel(command: Command, name: string, option: Option): APILabelComponent {
   return {
     type: ComponentType.Label,
-    label: optionTitle(name),
+    label: optionTitle(command, name),
     description: optionDescription(command, name),
     component: toInput(command, name, option),
   };
@@ -224,7 +224,7 @@ function toInput(
   if (option.kind === "boolean")
     return { ...base, ...toSelect(["yes", "no"], (value) => translate(`form.${value}`)) };
   if (option.kind === "string" && option.choices !== undefined && option.choices.length > 0)
-    return { ...base, ...toSelect(option.choices, choiceLabel) };
+    return { ...base, ...toSelect(option.choices, (choice) => choiceLabel(command, choice)) };
   const text = {
     ...base,
     type: ComponentType.TextInput as const,

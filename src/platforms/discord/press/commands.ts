@@ -73,7 +73,7 @@ const maxTextChars = 6000;
 function toOption(command: Command, name: string, option: Option): APIApplicationCommandBasicOption {
   const base = {
     name,
-    name_localizations: toLocalizations(name, (language) => optionName(name, language)),
+    name_localizations: toLocalizations(name, (language) => optionName(command, name, language)),
     description: option.description,
     description_localizations: toLocalizations(option.description, (language) =>
       optionDescription(command, name, language),
@@ -87,7 +87,8 @@ function toOption(command: Command, name: string, option: Option): APIApplicatio
         type: OptionType.String as const,
         ...(option.maxChars === undefined ? {} : { max_length: Math.min(option.maxChars, maxTextChars) }),
       };
-      if (option.choices !== undefined) return { ...text, choices: option.choices.map(toChoice) };
+      if (option.choices !== undefined)
+        return { ...text, choices: option.choices.map((choice) => toChoice(command, choice)) };
       return option.completes !== undefined ? { ...text, autocomplete: true } : text;
     }
     case "integer":
@@ -99,8 +100,8 @@ function toOption(command: Command, name: string, option: Option): APIApplicatio
   }
 }
 
-function toChoice(value: string): APIApplicationCommandOptionChoice<string> {
-  const name_localizations = toLocalizations(value, (language) => choiceLabel(value, language));
+function toChoice(command: Command, value: string): APIApplicationCommandOptionChoice<string> {
+  const name_localizations = toLocalizations(value, (language) => choiceLabel(command, value, language));
   return { name: value, name_localizations, value };
 }
 

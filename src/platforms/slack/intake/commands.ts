@@ -320,9 +320,7 @@ export function createCommandCalls(options: CommandCallOptions) {
     },
     /** Returns the text behind a slash command as a person reads it. */
     async toCommandText(text: string): Promise<string> {
-      const plain = await toPlainText(text, { botUserId: "", nameOf: (id) => names.nameOf(id) });
-      // Phones and Macs type curly quotes, which would end an option's value at its first space.
-      return plain.replaceAll(/:[“”]([^“”"]*)[“”]/g, ':"$1"');
+      return await toPlainText(text, { botUserId: "", nameOf: (id) => names.nameOf(id) });
     },
     /**
      * Resolves within two seconds. `slow`: the call is not accepted yet and a notice is to be shown. If it is

@@ -64,7 +64,7 @@ function toInput(command: Command, name: string, option: Option, content: ModalC
   return {
     type: "input",
     block_id: name,
-    label: toPlain(optionTitle(name), 2000),
+    label: toPlain(optionTitle(command, name), 2000),
     hint: toPlain(optionDescription(command, name), 2000),
     optional: option.required !== true,
     element: toElement(command, name, option, content),
@@ -81,7 +81,8 @@ function toElement(
   const given = typeof raw === "object" ? raw.linkUrl : raw?.toString();
   switch (option.kind) {
     case "string": {
-      if (option.choices !== undefined) return toSelect(option.choices, given, choiceLabel);
+      if (option.choices !== undefined)
+        return toSelect(option.choices, given, (choice) => choiceLabel(command, choice));
       if (option.completes === "models" && receiver.suggestModels("", { max: 1 }).length > 0) {
         const select = toModelSelect(option.operation, { value: given ?? "" });
         if (select !== undefined) return select;

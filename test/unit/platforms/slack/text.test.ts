@@ -295,16 +295,9 @@ describe("rich content", () => {
         list("bullet", item("three", list("ordered", said("b"), said("c"))), said("four")),
       ];
       expect(of({ bot_id: "B1", blocks: [{ type: "rich_text", elements }] }).markup).toBe(
-        [
-          "1. one",
-          "    - a",
-          "        - deep",
-          "2. two",
-          "- three",
-          "    1. b",
-          "    2. c",
-          "- four",
-        ].join("\n"),
+        ["1. one", "    - a", "        - deep", "2. two", "- three", "    1. b", "    2. c", "- four"].join(
+          "\n",
+        ),
       );
     });
 
