@@ -43,13 +43,9 @@ import { createSteering, withStopWatch } from "./scheduling/steer-turn.ts";
 import { createLayeredSettings } from "./settings/layered-settings.ts";
 import type { DeploymentChat } from "./settings/settings-reader.ts";
 import { createTokenFactors } from "./turn/context-window.ts";
-import {
-  createModelChoice,
-  suggestModels,
-  type ModelSettings,
-  createModelTolerance,
-} from "./turn/model-choice.ts";
+import { createModelChoice, suggestModels, type ModelSettings } from "./turn/model-choice.ts";
 import { createHeardAside } from "./turn/read-room.ts";
+import { createRefusalMemory } from "./turn/refusals.ts";
 import { createSumUp } from "./turn/sum-up.ts";
 import { toShownMessages } from "./turn/stored-messages.ts";
 import type { RoomBounds } from "./turn/turn.ts";
@@ -200,7 +196,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
       ...shared,
       help: { ...options.help, turnsPersonMinute: spending.turnsPersonMinute },
       factors: createTokenFactors(),
-      tolerance: createModelTolerance(now),
+      refusals: createRefusalMemory(now),
       sumUp: options.hasMemory === false ? undefined : createSumUp(),
       room: options.room ?? defaultRoom,
     },

@@ -82,7 +82,7 @@ export function createChat(
           continue;
         }
         timeouts.dispose();
-        if (error instanceof AttemptError && rejectedImages(error, request))
+        if (error instanceof AttemptError && lacksImages(error, request))
           context.catalogue.learn(model, { seesImages: false });
         throw error;
       }
@@ -215,17 +215,13 @@ function rejectedField(sent: Dialect, error: AttemptError): Partial<Dialect> | u
   return undefined;
 }
 
-/** Whether the model rejected the request because of its images. */
-function rejectedImages(error: AttemptError, request: ChatRequest): boolean {
-  if (
-    error.failure.code !== "gateway-unsupported" ||
-    !/image|vision|multi-?modal|must be a string|expected a string|valid string|untagged enum/i.test(
-      error.answer?.info?.message ?? "",
+/** Whether the gateway says that the model takes no images, as the request has some. */
+function lacksImages({ failure }: AttemptError, request: ChatRequest): boolean {
+  return (
+    failure.detail["lacks"] === "pictures" &&
+    request.messages.some(
+      ({ content }) => typeof content !== "string" && content.some((part) => part.kind === "image"),
     )
-  )
-    return false;
-  return request.messages.some(
-    ({ content }) => typeof content !== "string" && content.some((part) => part.kind === "image"),
   );
 }
 

@@ -50,6 +50,15 @@ const quota = new RegExp(`${noBalance.source}|billing|exceeded your current quot
 const unsupported =
   /(?:does(?:n't| not)|do(?:n't| not)|cannot|not) (?:support|accept|allow)\w{0,10}.{0,60}\b(?:image|vision|audio|modalit|operation|endpoint)|support(?:s)? (?:image|audio) input|(?:image|vision|audio)\S{0,30} (?:input )?(?:is|are) not supported|only supports? text|at most 0 (?:image|audio)|not a multi-?modal|unknown variant `?image_url|image_url[^.]{0,40}(?:only supported|not supported)|content[^.]{0,20} must be a string|invalid type: sequence, expected a string|any variant of untagged enum \w{0,40}content|invalid content type[^.]{0,20}image/i;
 
+/** Matches what {@link unsupported} words are about where they are about all pictures of a request. */
+const aboutPictures =
+  /image|vision|multi-?modal|must be a string|expected a string|valid string|untagged enum/i;
+/** Matches words about a number, a size or a kind of pictures. Others may then be accepted. */
+const aboutSomePictures =
+  /more than|at most [1-9]|multiple|several|too many|single|format|\burls?\b|media type|mime|\bsize|too large|larger|resolution|pixel|dimension|image\/[a-z]/i;
+/** Matches words about the length of a prompt. Others of a 413 mean the bytes of a request. */
+const aboutTokens = /tokens?\b|context|length|prompt/i;
+
 const retriableStatuses = new Set([408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529]);
 
 const statusOfType: Readonly<Record<string, number>> = {
@@ -109,7 +118,8 @@ export function requestIdOf(headers: Headers, scrub: Scrub): string | undefined 
 
 /**
  * Makes the typed error of a failed answer. `detail` has `model`, `status`, `gatewayMessage` (scrubbed, at
- * most 300 characters), `parameter` and `requestId` where known.
+ * most 300 characters), `parameter` and `requestId` where known, and `lacks: "pictures"` where the words say
+ * that the model takes no pictures at all.
  */
 export function toAttemptError(answer: FailedAnswer, scrub: Scrub): AttemptError {
   const { operation, model, info, headers } = answer;
@@ -130,10 +140,16 @@ export function toAttemptError(answer: FailedAnswer, scrub: Scrub): AttemptError
         ...(info !== undefined && { gatewayMessage: scrub(info.message) }),
         ...(info?.param !== undefined && { parameter: scrub(info.param, 60) }),
         ...(requestId !== undefined && { requestId }),
+        ...(code === "gateway-unsupported" && takesNoPictures(info) && { lacks: "pictures" }),
       },
     },
   );
   return new AttemptError(failure, retryClassOf(status, code, headers), answer);
+}
+
+function takesNoPictures(info: ErrorInfo | undefined): boolean {
+  const words = info?.message.slice(0, 1000) ?? "";
+  return aboutPictures.test(words) && !aboutSomePictures.test(words);
 }
 
 function retryClassOf(status: number, code: ErrorCode, headers: Headers): RetryClass {
@@ -164,7 +180,9 @@ function codeOf(status: number, info: ErrorInfo | undefined, operation: Operatio
   if (status < 400) return "gateway-bad-answer";
   // llama.cpp and others answer with 500 to what a model does not take.
   const isAboutRequest = status < 500 || status === 501 || (status === 500 && info?.message !== undefined);
-  if (isAboutRequest && contextLength.test(words) && !outputLimit.test(words))
+  // Proxies refuse the bytes of pictures.
+  const isAboutBytes = status === 413 && (info?.isPage === true || !aboutTokens.test(words));
+  if (isAboutRequest && !isAboutBytes && contextLength.test(words) && !outputLimit.test(words))
     return "gateway-context-length";
   if (status === 500 && isAboutRequest && unsupported.test(words)) return "gateway-unsupported";
   if (status >= 500 && status !== 501) return "gateway-error";

@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from "node:util";
 import { shortened, changedFromNotice, lastShownNotice } from "../../core/error-messages.ts";
 import { isParleyError, type ParleyError } from "../../core/errors.ts";
 import type { ReceiptContext } from "../../core/receipt.ts";
 import {
   type Conversations,
+  type MessagePart,
   type StoredMessage,
   type ConversationSettings,
   charsOf,
@@ -11,7 +13,7 @@ import {
 import { translate } from "../../words/translate.ts";
 import { budgetFor, buildContext, defaultContextLength, maxImages } from "./context-window.ts";
 import { textOfAnswer, toContinuationRequest, createJoiner } from "./continued-answer.ts";
-import { namedContextLength, type RefusedRequest, type Tolerance } from "./model-choice.ts";
+import { causeOf, type HowToAsk, lessThan, mayTakeLess, type SentRequest } from "./refusals.ts";
 import type { readMessages } from "./read-messages.ts";
 import type { ReceiptDraft, Turn, TurnDependencies } from "./turn.ts";
 import {
@@ -35,8 +37,6 @@ import { summaryTokensFor } from "./sum-up.ts";
 
 /** How many messages of a conversation are considered for an answer. */
 export const maxHistory = 200;
-/** The share of a prompt that is sent after the gateway has refused it as too long without a limit. */
-const shrunkShare = 0.4;
 
 interface Question {
   readonly read: Awaited<ReturnType<typeof readMessages>>;
@@ -79,95 +79,77 @@ export async function askModel(
   const model = instead ?? chosen;
   if (instead !== undefined) answer.notices.push(translate("notice.other-model", { model: chosen, instead }));
   const meant = await findMeant(dependencies, turn, history, settings);
-  const { tolerance } = dependencies;
-  let contents: RefusedRequest | undefined;
-  const attempt = async (how: HowToAsk): Promise<AnswerEnd> => {
-    const release = await dependencies.admitBytes(imageBytesOf(history), turn.signal);
+  const ask = (how: HowToAsk, isWorthSending: Attempt["isWorthSending"]) =>
+    askOnce(dependencies, turn, {
+      ...question,
+      answer,
+      model,
+      history,
+      resetAfter: settings.resetAfter,
+      meant,
+      how,
+      isWorthSending,
+    });
+  return await askTolerantly(dependencies, turn, { answer, model, history, own: question.read.parts }, ask);
+}
+
+/**
+ * Asks, and where the model refuses the request, asks again with less until it answers. What it refused in
+ * this conversation is remembered.
+ */
+async function askTolerantly(
+  { admitBytes, refusals }: TurnDependencies,
+  { conversationId, signal }: Turn,
+  {
+    answer,
+    model,
+    history,
+    own,
+  }: Pick<Attempt, "answer" | "model" | "history"> & { readonly own: readonly MessagePart[] },
+  ask: (how: HowToAsk, isWorthSending: Attempt["isWorthSending"]) => Promise<AnswerEnd | undefined>,
+): Promise<AnswerEnd> {
+  const known = refusals.of(model, conversationId);
+  const sent: SentRequest[] = [];
+  const attempt = async (how: HowToAsk, mayRepeat: boolean): Promise<AnswerEnd | undefined> => {
+    const release = await admitBytes(imageBytesOf(history), signal);
     try {
-      return await askOnce(dependencies, turn, {
-        ...question,
-        answer,
-        model,
-        history,
-        resetAfter: settings.resetAfter,
-        meant,
-        how,
-        onContents(built) {
-          contents = built;
-        },
+      return await ask(how, (contents) => {
+        const isNew = !sent.some((one) => isDeepStrictEqual(one, contents));
+        if (isNew || mayRepeat) sent.push(contents);
+        return isNew || mayRepeat;
       });
     } finally {
       release();
     }
   };
   try {
-    const end = await attempt({ tolerance: tolerance.of(model), isLean: false });
-    if (contents !== undefined) tolerance.took(model, contents.pictures);
-    return end;
+    const end = await attempt({ tolerance: known, isLean: false }, true);
+    if (end !== undefined) return end;
+    throw new Error("a request was not sent");
   } catch (error) {
-    if (contents === undefined || hasContent(answer)) throw error;
-    if (!isParleyError(error) || !mayTakeLess(error, contents)) throw error;
-    const refused = contents;
-    const isStillRefused = (again: unknown) => isParleyError(again) && mayTakeLess(again, refused);
-    let end: AnswerEnd | undefined;
-    for (const how of lessThan(refused, error, tolerance.of(model)))
-      end ??= await attempt(how).catch((again: unknown) => {
-        if (!isStillRefused(again)) throw again;
+    const [first] = sent;
+    const isRefusal = (one: unknown): one is ParleyError =>
+      first !== undefined && isParleyError(one) && mayTakeLess(one, first) && !hasContent(answer);
+    if (!isRefusal(error) || first === undefined) throw error;
+    const pictures = picturePartsOf({ parts: own }).length;
+    for (const how of lessThan(first, error, known, pictures)) {
+      const end = await attempt(how, how.tolerance === known).catch((again: unknown) => {
+        if (!isRefusal(again)) throw again;
         return undefined;
       });
+      const taken = sent.at(-1);
+      if (end === undefined || taken === undefined) continue;
+      const refused = [first, ...sent.slice(1, -1)] as const;
+      const cause = causeOf({ error, refused, taken });
+      refusals.learn(model, conversationId, { error, refused, taken });
+      // Notices of what was left out already explain pictures, and a length that the gateway has named.
+      if (how.isLean && cause !== "pictures" && error.code !== "gateway-context-length")
+        answer.notices.push(translate(`notice.sent-less.${cause}`));
+      return end;
+    }
     // The first error is about the request that people meant.
-    if (end === undefined) throw error;
-    const cause = tolerance.learn(model, refused, error);
-    // Notices of what was left out already explain pictures, and a length that the gateway has named.
-    if (cause !== "pictures" && error.code !== "gateway-context-length")
-      answer.notices.push(translate(`notice.sent-less.${cause}`));
-    return end;
+    throw error;
   }
-}
-
-/** Limits what is sent to the model. */
-interface HowToAsk {
-  readonly tolerance: Tolerance;
-  readonly isLean: boolean;
-}
-
-/** The size of a prompt after a refusal for an unknown reason, in estimated tokens beside the question. */
-const leanTokens = 2000;
-
-/** Whether a smaller request may succeed. Codes decide, because servers use dozens of different words. */
-function mayTakeLess({ code, detail }: ParleyError, contents: RefusedRequest): boolean {
-  const hasPictures = contents.pictures.length > 0 || contents.links > 0;
-  switch (code) {
-    case "gateway-context-length":
-    case "gateway-bad-request":
-      return true;
-    case "gateway-unsupported":
-    case "gateway-refused":
-      return hasPictures || contents.messages > 1;
-    case "gateway-error":
-      return detail["status"] === 500 && (hasPictures || contents.estimatedTokens > leanTokens);
-    default:
-      return false;
-  }
-}
-
-/**
- * Smaller requests, to be made in this order until one is not refused. The last one has nothing that may have
- * caused the refusal.
- */
-function lessThan(refused: RefusedRequest, error: ParleyError, known: Tolerance): readonly HowToAsk[] {
-  if (error.code === "gateway-context-length") {
-    const contextLength = namedContextLength(error);
-    // A named limit is in the model's own tokens, so the refused prompt is shortened in any case.
-    const share = contextLength === undefined ? shrunkShare : 0.8;
-    const maxTokens = Math.floor(refused.estimatedTokens * share);
-    return [
-      { isLean: false, tolerance: { ...known, contextLength, maxTokens } },
-      { isLean: true, tolerance: { ...known, contextLength, maxTokens: Math.min(leanTokens, maxTokens) } },
-    ];
-  }
-  const tolerance = { ...known, takesPictures: false, takesSystem: false, maxTokens: leanTokens };
-  return [{ isLean: true, tolerance }];
 }
 
 interface Attempt extends Question {
@@ -178,11 +160,15 @@ interface Attempt extends Question {
   readonly resetAfter: string | undefined;
   readonly meant: MeantPictures | undefined;
   readonly how: HowToAsk;
-  /** Called with the contents of the request before it is sent. */
-  readonly onContents: (contents: RefusedRequest) => void;
+  /** Called with the contents of the request before it is sent. If it returns false, nothing is sent. */
+  readonly isWorthSending: (contents: SentRequest) => boolean;
 }
 
-async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Attempt): Promise<AnswerEnd> {
+async function askOnce(
+  dependencies: TurnDependencies,
+  turn: Turn,
+  attempt: Attempt,
+): Promise<AnswerEnd | undefined> {
   const { conversations, chat, factors, meter, models, sumUp } = dependencies;
   const { model, history, meant, answer, receipt } = attempt;
   const known = models.find(model);
@@ -217,9 +203,10 @@ async function askOnce(dependencies: TurnDependencies, turn: Turn, attempt: Atte
         });
       },
     },
+    personId: dependencies.personId,
     getBlob: (hash) => conversations.getBlob(turn.conversationId, hash),
   });
-  attempt.onContents(context.contents);
+  if (!attempt.isWorthSending(context.contents)) return undefined;
   receipt.asks("chat", model);
   receipt.sends(context.receipt, chat);
   const end = await streamAnswer(

@@ -1,9 +1,11 @@
+import { isParleyError } from "../../core/errors.ts";
 import type { ChatMessage, ContentPart } from "../../core/gateway.ts";
 import type { ReceiptContext } from "../../core/receipt.ts";
 import type { StoredMessage, SummedUp, MessagePart, StoredBlob } from "../../core/storage.ts";
 import { toFenced } from "../../support/markdown-fences.ts";
 import { translate } from "../../words/translate.ts";
-import type { RefusedRequest, Tolerance } from "./model-choice.ts";
+import { toModelImage } from "../../media/image.ts";
+import { type SentRequest, takesAll, type Tolerance } from "./refusals.ts";
 import {
   estimateTokens,
   tokensPerImage,
@@ -36,6 +38,8 @@ interface ContextOptions {
   readonly tolerance?: Tolerance | undefined;
   /** Leaves out unanswered earlier questions, which may be the reason for refusals. Default false. */
   readonly isLean?: boolean;
+  /** Whose pictures are made smaller in turn with those of others. */
+  readonly personId?: string;
   getBlob(hash: string): Promise<StoredBlob | undefined>;
 }
 
@@ -53,7 +57,7 @@ interface BuiltContext {
   readonly estimatedTokens: number;
   readonly receipt: ReceiptContext;
   /** The contents that may cause a refusal. */
-  readonly contents: RefusedRequest;
+  readonly contents: SentRequest;
 }
 
 /**
@@ -63,10 +67,10 @@ interface BuiltContext {
  * its further lines are quoted.
  */
 export async function buildContext(options: ContextOptions): Promise<BuiltContext> {
-  const { tolerance } = options;
+  const { tolerance = takesAll } = options;
   const said = options.history.filter(isForModels);
   const usable = withoutLeadingAnswers(options.isLean === true ? withoutUnanswered(said) : said);
-  const budgetTokens = Math.min(options.budgetTokens, tolerance?.maxTokens ?? Number.POSITIVE_INFINITY);
+  const budgetTokens = Math.min(options.budgetTokens, tolerance.maxTokens ?? Number.POSITIVE_INFINITY);
   const systemTokens = estimateTokens(options.systemPrompt);
   const all = newestThatFit(usable, systemTokens, budgetTokens);
   const isCut = all.first > 0 || options.hasOlder;
@@ -113,13 +117,13 @@ export async function buildContext(options: ContextOptions): Promise<BuiltContex
     memory === undefined ? "" : summaryInstructions,
   ].filter((text) => text !== "");
   return {
-    messages: withInstructions(messages, system.join("\n\n"), tolerance?.takesSystem !== false),
+    messages: withInstructions(messages, system.join("\n\n"), tolerance.takesSystem),
     contents: {
-      pictures: [...images.keys()].flatMap((part) => (part.kind === "image" ? [part.blob.hash] : [])),
-      links: [...images.keys()].filter(({ kind }) => kind === "image-link").length,
+      pictures: [...images.keys()].map(idOf),
+      pictureBytes: [...images.values()].reduce((sum, url) => sum + url.length, 0),
       messages: chosen.length,
       estimatedTokens,
-      hadSystem: system.length > 0 && tolerance?.takesSystem !== false,
+      hadSystem: system.length > 0 && tolerance.takesSystem,
     },
     notices,
     estimatedTokens,
@@ -261,6 +265,11 @@ function imageCounts(
   };
 }
 
+/** How {@link SentRequest.pictures} names a picture. */
+function idOf(part: PicturePart): string {
+  return part.kind === "image" ? part.blob.hash : part.url;
+}
+
 /** The data URIs or addresses of the newest pictures, by part. */
 async function loadImages(
   messages: readonly StoredMessage[],
@@ -276,27 +285,52 @@ async function loadImages(
     leaveOut(all.length, translate("notice.images-left-out.text-model"));
     return urls;
   }
-  const { tolerance } = options;
-  const wanted = all.filter(
-    (part) =>
-      tolerance === undefined ||
-      (tolerance.takesPictures && !(part.kind === "image" && tolerance.refusedPicture(part.blob.hash))),
-  );
-  leaveOut(all.length - wanted.length, translate("notice.images-left-out.refused"));
-  const newest = wanted.slice(-maxImages);
-  leaveOut(wanted.length - newest.length, translate("notice.images-left-out.newest", { max: maxImages }));
-  let missing = 0;
-  for (const part of newest) {
+  const { tolerance = takesAll } = options;
+  const { pictures, maxPictures = maxImages, areSmaller } = tolerance;
+  const usual = all.filter((part) => pictures.get(idOf(part)) !== "words");
+  const newest = usual.slice(-maxImages);
+  const wanted = maxPictures === 0 ? [] : newest.slice(-maxPictures);
+  let [missing, smaller, refused] = [0, 0, all.length - usual.length + newest.length - wanted.length];
+  for (const part of wanted) {
     if (part.kind === "image-link") {
       urls.set(part, part.url);
       continue;
     }
     const blob = await options.getBlob(part.blob.hash);
-    if (blob === undefined) missing++;
-    else urls.set(part, toDataUri(blob));
+    const isSmaller = areSmaller || pictures.get(idOf(part)) === "smaller";
+    const sent = blob !== undefined && isSmaller ? await toSmaller(blob, wanted.length, options) : blob;
+    if (sent !== undefined) urls.set(part, toDataUri(sent));
+    else if (blob === undefined) missing++;
+    else refused++;
+    if (sent !== undefined && sent !== blob) smaller++;
   }
+  leaveOut(usual.length - newest.length, translate("notice.images-left-out.newest", { max: maxImages }));
   leaveOut(missing, translate("notice.images-left-out.gone"));
+  leaveOut(refused, translate("notice.images-left-out.refused"));
+  // One line says enough about a refusal.
+  if (refused === 0 && smaller > 0) notices.push(translate("notice.images-smaller", { count: smaller }));
   return urls;
+}
+
+/** The longest edge of a picture that was refused as it is. Few models see more. */
+const smallEdgePx = 1024;
+/** The bytes of such a picture, and of all together: as base64 they fit into the 1 MiB of nginx's default. */
+const smallBytes = { one: 400_000, all: 600_000 };
+
+/** The same picture smaller, itself where it is small, or `undefined` where it cannot be decoded. */
+async function toSmaller(
+  blob: StoredBlob,
+  count: number,
+  { personId = "" }: ContextOptions,
+): Promise<StoredBlob | undefined> {
+  const maxBytes = Math.min(smallBytes.one, Math.floor(smallBytes.all / count));
+  try {
+    const image = await toModelImage(blob.bytes, { maxEdgePx: smallEdgePx, maxBytes }, personId);
+    return image.changed ? image : blob;
+  } catch (error) {
+    if (isParleyError(error)) return undefined;
+    throw error;
+  }
 }
 
 function toChatMessages(

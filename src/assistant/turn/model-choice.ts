@@ -4,7 +4,6 @@ import { bestMatches } from "../../core/setting-values.ts";
 import { nearestName } from "../../support/text.ts";
 import { translate } from "../../words/translate.ts";
 import type { AllowedModels } from "../access/access.ts";
-import { createRecent } from "../../support/recent.ts";
 
 type Operation = ModelOperation | "image-edit";
 
@@ -160,110 +159,4 @@ const abilities: Readonly<Record<ModelOperation, (can: ModelCapabilities) => boo
 /** Whether a model supports an operation, as far as its gateway says. */
 export function canDo({ capabilities }: Model, operation: ModelOperation): boolean {
   return abilities[operation](capabilities);
-}
-
-/** What a request leaves out or sends differently because the model refused it before. */
-export interface Tolerance {
-  readonly takesPictures: boolean;
-  /** If false, the instructions are part of a person's first message. */
-  readonly takesSystem: boolean;
-  /** The highest number of estimated tokens in a prompt, if it is below the context window. */
-  readonly maxTokens: number | undefined;
-  /** The context length in tokens that the gateway named in a refusal. */
-  readonly contextLength: number | undefined;
-  /** Whether a picture was refused before. */
-  refusedPicture(hash: string): boolean;
-}
-
-/** What a refused request contained, and what the answered one in its place contained. */
-export interface RefusedRequest {
-  /** The hashes of its pictures. */
-  readonly pictures: readonly string[];
-  readonly links: number;
-  readonly messages: number;
-  readonly estimatedTokens: number;
-  readonly hadSystem: boolean;
-}
-
-/** What made a gateway refuse a request. */
-type RefusalCause = "pictures" | "length" | "system";
-
-/** After this time, in milliseconds, a model is tried anew, because servers are repaired and replaced. */
-const rememberedMs = 24 * 60 * 60 * 1000;
-const maxModels = 500;
-const maxPictures = 2000;
-/** After this many refused pictures without an accepted one, a model counts as one for text only. */
-const picturesUntilTextOnly = 2;
-/** A prompt with fewer estimated tokens is not considered too long. */
-const shortTokens = 3000;
-
-interface Known extends Omit<Tolerance, "refusedPicture"> {
-  readonly refusedPictures: number;
-}
-
-const takesAll: Known = {
-  refusedPictures: 0,
-  takesPictures: true,
-  takesSystem: true,
-  maxTokens: undefined,
-  contextLength: undefined,
-};
-
-/** Remembers for a day what each model refuses, so that not every question repeats a refused request. */
-export function createModelTolerance(now: () => number) {
-  const models = createRecent<Known>(maxModels, rememberedMs, now);
-  const pictures = createRecent(maxPictures, rememberedMs, now);
-  const nameOf = (model: string, hash: string): string => `${model} ${hash}`;
-  const knownOf = (model: string): Known => models.get(model) ?? takesAll;
-
-  return {
-    of(model: string): Tolerance {
-      return { ...knownOf(model), refusedPicture: (hash) => pictures.has(nameOf(model, hash)) };
-    },
-    /** Records that a smaller request succeeded. It returns the cause of the refusal if it is known. */
-    learn(model: string, refused: RefusedRequest, error: ParleyError): RefusalCause {
-      const known = knownOf(model);
-      const contextLength = namedContextLength(error);
-      if (error.code === "gateway-context-length") {
-        models.set(model, { ...known, contextLength: contextLength ?? known.contextLength });
-        return "length";
-      }
-      if (refused.pictures.length > 0 || refused.links > 0) {
-        for (const hash of refused.pictures) pictures.set(nameOf(model, hash), true);
-        const refusedPictures = known.refusedPictures + 1;
-        const isTextOnly = error.code === "gateway-unsupported" || refusedPictures >= picturesUntilTextOnly;
-        models.set(model, {
-          ...known,
-          refusedPictures,
-          takesPictures: known.takesPictures && !isTextOnly,
-        });
-        return "pictures";
-      }
-      if (refused.estimatedTokens > shortTokens || !refused.hadSystem) {
-        const maxTokens = Math.max(shortTokens, Math.floor(refused.estimatedTokens * 0.6));
-        models.set(model, { ...known, maxTokens });
-        return "length";
-      }
-      models.set(model, { ...known, takesSystem: false });
-      return "system";
-    },
-    /** Records what a model has accepted. */
-    took(model: string, taken: readonly string[]): void {
-      for (const hash of taken) pictures.delete(nameOf(model, hash));
-      const known = models.get(model);
-      if (taken.length > 0 && known !== undefined && known.refusedPictures > 0)
-        models.set(model, { ...known, refusedPictures: 0, takesPictures: true });
-    },
-  };
-}
-
-/** The context length in a refusal, as in "context length is 8,192 tokens" or "should be [1, 30720]". */
-export function namedContextLength({ detail }: ParleyError): number | undefined {
-  const words = String(detail["gatewayMessage"] ?? "").replace(/(?<=\d),(?=\d{3}\b)/g, "");
-  const found =
-    /(?:maximum|max|limit|up to|at most|less than|longer than|allowed|context size|only|<=|\[\d+,)[^\d]{0,60}(\d{3,9})\b/i.exec(
-      words,
-    ) ?? /(\d{3,9}) (?:tokens? )?(?:maximum|max|limit)/i.exec(words);
-  const length = Number(found?.[1]);
-  return length >= 256 ? length : undefined;
 }

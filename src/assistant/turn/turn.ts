@@ -20,7 +20,8 @@ import type { Budgets } from "../access/budgets.ts";
 import type { WithheldHistory } from "../access/access.ts";
 import type { createTokenFactors } from "./context-window.ts";
 import type { SumUp } from "./sum-up.ts";
-import type { createModelTolerance, LayeredModelChoice } from "./model-choice.ts";
+import type { LayeredModelChoice } from "./model-choice.ts";
+import type { createRefusalMemory } from "./refusals.ts";
 import type { Receipt, ReceiptCall, ReceiptContext } from "../../core/receipt.ts";
 import { isFixable } from "./stored-messages.ts";
 import type { CollectedAnswer } from "./stream-answer.ts";
@@ -50,7 +51,7 @@ export interface TurnDependencies {
   readonly queue: ConversationQueue;
   readonly models: LayeredModelChoice;
   readonly factors: ReturnType<typeof createTokenFactors>;
-  readonly tolerance: ReturnType<typeof createModelTolerance>;
+  readonly refusals: ReturnType<typeof createRefusalMemory>;
   /** Sums up what no longer fits a model. Without it that is only left out. */
   readonly sumUp: SumUp | undefined;
   readonly meter: Meter;

@@ -123,6 +123,8 @@ export const errorMessages = {
   "notice.images-left-out.newest": "only the newest {max} are",
   "notice.images-left-out.refused": "this model refused them",
   "notice.images-left-out.gone": "it is no longer kept",
+  "notice.images-smaller":
+    "{count, plural, one {1 picture was} other {{count} pictures were}} sent to the model smaller: it did not take {count, plural, one {it as it is} other {them as they are}}.",
   "notice.sent-less.length":
     "The model refused the conversation as too long for it, so it was asked with fewer earlier messages.",
   "notice.sent-less.system":

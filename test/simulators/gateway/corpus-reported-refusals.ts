@@ -288,6 +288,20 @@ export const reportedRefusalRows: readonly CorpusRow[] = [
     expected: fails("gateway-context-length"),
   },
   {
+    name: "nginx: the bytes of a request, which say nothing about the length of its words",
+    answer: {
+      status: 413,
+      headers: { "content-type": "text/html" },
+      body: "<html><head><title>413 Request Entity Too Large</title></head><body><h1>413 Request Entity Too Large</h1></body></html>",
+    },
+    expected: fails("gateway-bad-request"),
+  },
+  {
+    name: "Express: the same in words",
+    answer: refused(413, { message: "request entity too large", type: "entity.too.large" }),
+    expected: fails("gateway-bad-request"),
+  },
+  {
     name: "GitHub Copilot: empty fields beside the message",
     source: "https://github.com/zed-industries/zed/issues/20362",
     answer: refused(400, {

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { afterEach, expect, it, vi } from "vitest";
 import type { IncomingMessage } from "../../../src/core/events.ts";
 import type { SeenReply } from "../../support/fakes.ts";
@@ -35,6 +36,14 @@ const thoughtAlone = JSON.stringify({
   usage: { prompt_tokens: 9, completion_tokens: 1024 },
 });
 
+/** A picture of so many pixels on each side that no format compresses much. */
+async function noise(edgePx: number): Promise<Uint8Array> {
+  const { default: sharp } = await import("sharp");
+  const raw = { width: edgePx / 25, height: edgePx / 25, channels: 3 } as const;
+  const pixels = randomBytes(raw.width * raw.height * 3);
+  return await sharp(pixels, { raw }).resize(edgePx, edgePx).jpeg({ quality: 95 }).toBuffer();
+}
+
 const open: { close(): Promise<void> }[] = [];
 afterEach(async () => {
   for (const one of open.splice(0).toReversed()) await one.close();
@@ -66,6 +75,8 @@ async function start(strict: Strict): Promise<Room> {
   const files = {
     png: await fixture("picture.png"),
     other: await fixture("picture.jpg"),
+    third: await fixture("picture.webp"),
+    large: await noise(1500),
     ogg: await fixture("voice.ogg"),
   };
   const world = await createWorld({ client, files });
@@ -111,21 +122,126 @@ it("a picture that is refused once is not sent again with later questions, and a
   expect(room.asked().at(-1)?.filter(hasPicture)).toHaveLength(1);
 });
 
-it.for([400, 413, 422, 500])(
-  "a model that reads only text is known after two refusals, by whatever words, with status %i",
+const uriOf = /data:image\/[a-z]+;base64,[^"]+/g;
+const picturesIn = (messages: readonly Sent[]): readonly string[] =>
+  JSON.stringify(messages).match(uriOf) ?? [];
+const asksAbout = (messages: readonly Sent[] | undefined): string => words(messages ?? []);
+const notSent = (count: number): string =>
+  `${count} ${count === 1 ? "picture was" : "pictures were"} not sent to the model: this model refused them.`;
+
+it("a photo that a proxy finds too large is sent smaller, with the conversation, and so from then on", async () => {
+  // It is nginx's page, with a lower limit than its 1 MiB, as the photo is small.
+  const maxBytes = 400_000;
+  const room = await start((messages) =>
+    JSON.stringify(messages).length > maxBytes
+      ? [413, "<html><head><title>413 Request Entity Too Large</title></head></html>"]
+      : undefined,
+  );
+  await room.say("we talk about trees");
+  const first = await room.say("what is this?", picture("large"));
+  expect(first.text).toMatch(/^answer to what is this\?/);
+  expect(first.notices).toEqual(["1 picture was sent to the model smaller: it did not take it as it is."]);
+  expect(asksAbout(room.asked().at(-1))).toContain("we talk about trees");
+  expect(picturesIn(room.asked().at(-1) ?? [])).toHaveLength(1);
+  const before = room.asked().length;
+  const second = await room.say("and what colour?");
+  expect(second.notices).toEqual(first.notices);
+  expect(room.asked()).toHaveLength(before + 1);
+  expect(asksAbout(room.asked().at(-1))).toContain("we talk about trees");
+  expect(picturesIn(room.asked().at(-1) ?? [])).toHaveLength(1);
+});
+
+it.for([
+  [1, odd],
+  [1, "At most 1 image(s) may be provided in one prompt."],
+  [2, "Too many images provided. This model supports up to 2 images"],
+] as const)(
+  "a model that takes %i of three pictures sees the newest, and the conversation stays: %s",
+  async ([max, said]) => {
+    const room = await start((messages) => (picturesIn(messages).length > max ? [400, said] : undefined));
+    await room.say("the first", picture());
+    await room.say("the second", picture("other"));
+    const reply = await room.say("the third", picture("third"));
+    expect(reply.text).toMatch(/^answer to the third/);
+    expect(reply.notices).toEqual([notSent(3 - max)]);
+    const last = room.asked().at(-1);
+    expect(asksAbout(last)).toMatch(/the first[^]*the second[^]*the third/);
+    expect(picturesIn(last ?? [])).toHaveLength(max);
+    const before = room.asked().length;
+    await room.say("and now?");
+    expect(room.asked()).toHaveLength(before + 1);
+    expect(picturesIn(room.asked().at(-1) ?? [])).toHaveLength(max);
+  },
+);
+
+it("of several pictures in one question those are sent that the model takes", async () => {
+  const bad = Buffer.from(await fixture("picture.jpg"))
+    .toString("base64")
+    .slice(0, 60);
+  const isBad = (messages: readonly Sent[]) => picturesIn(messages).some((uri) => uri.includes(bad));
+  const room = await start((messages) => (isBad(messages) ? [400, "could not process image"] : undefined));
+  await room.say("hello");
+  const attachments = [...(picture().attachments ?? []), ...(picture("other").attachments ?? [])];
+  const reply = await room.say("which is older?", { attachments });
+  expect(reply.notices).toEqual([notSent(1)]);
+  expect(asksAbout(room.asked().at(-1))).toMatch(/hello[^]*which is older/);
+  expect(picturesIn(room.asked().at(-1) ?? [])).toHaveLength(1);
+});
+
+it.for([400, 413, 422])(
+  "a model that reads only text and says so in odd words answers with the conversation, status %i",
   async (status) => {
     const room = await start((messages) => (messages.some(hasPicture) ? [status, odd] : undefined));
+    await room.say("hello");
     for (const [text, id] of [
       ["one", "png"],
       ["two", "other"],
-    ] as const)
-      expect((await room.say(text, picture(id))).state).toBe("finished");
+    ] as const) {
+      expect((await room.say(text, picture(id))).notices).toEqual([notSent(text === "one" ? 1 : 2)]);
+      expect(asksAbout(room.asked().at(-1))).toMatch(/hello[^]*picture png\.png/);
+    }
     const before = room.asked().length;
     expect((await room.say("three")).state).toBe("finished");
     expect((await room.say("four", picture())).state).toBe("finished");
     expect(room.asked()).toHaveLength(before + 2);
+    // Odd words say nothing about other pictures, other people and other conversations.
+    await room.say("look", { ...picture("third"), conversationId: "fake:c2" });
+    expect(picturesIn(room.asked()[before + 2] ?? [])).toHaveLength(1);
   },
 );
+
+it("a model that says that it takes no pictures is not asked with one again, by anybody", async () => {
+  const said = "This model does not support image input";
+  const room = await start((messages) => (messages.some(hasPicture) ? [400, said] : undefined));
+  expect((await room.say("one", picture())).state).toBe("finished");
+  expect(room.asked()).toHaveLength(2);
+  await room.say("two", { ...picture("other"), conversationId: "fake:c2" });
+  expect(room.asked()).toHaveLength(3);
+});
+
+it("a model that does not take this kind of picture is asked with others", async () => {
+  const said = "This model does not support images of more than 10 pixels";
+  let isStrict = true;
+  const room = await start((messages) => (isStrict && messages.some(hasPicture) ? [400, said] : undefined));
+  expect((await room.say("one", picture())).state).toBe("finished");
+  isStrict = false;
+  await room.say("two", { ...picture("other"), conversationId: "fake:c2" });
+  expect(room.asked().at(-1)?.filter(hasPicture)).toHaveLength(1);
+});
+
+it("a server that crashes for a moment has no picture blamed", async () => {
+  let crashes = 1;
+  const room = await start((messages) =>
+    messages.some(hasPicture) && crashes-- > 0 ? [500, odd] : undefined,
+  );
+  const reply = await room.say("what is this?", picture());
+  expect(reply.notices).toEqual([]);
+  expect(picturesIn(room.asked().at(-1) ?? [])).toHaveLength(1);
+  crashes = 3;
+  expect((await room.say("and this?", picture("other"))).state).toBe("finished");
+  await room.say("and now?");
+  expect(picturesIn(room.asked().at(-1) ?? [])).toHaveLength(2);
+});
 
 it("a conversation that is too long is answered, whatever the words, and less is sent from then on", async () => {
   const isTooLong = (messages: readonly Sent[]) => words(messages).length > 20_000;
