@@ -1,5 +1,5 @@
 /**
- * Runs as `npm run chaos -- --store redis|cluster|postgres|sqlite|all --instances 3 --seed 7 --faults 200`,
+ * Runs as `npm run chaos -- --store redis|postgres|sqlite|all --instances 3 --seed 7 --faults 200`,
  * with `--only killed,rolled` for some kinds of faults.
  */
 import { writeFile } from "node:fs/promises";

@@ -58,9 +58,7 @@ describe("parseConfig", () => {
     expect(message).toContain("CHAT_TEMPERATURE must be at most 2");
     expect(message).toContain("GATEWAY_BASE_URL must be an http:// or https:// address");
     expect(message).toContain("SLACK_BOT_TOKEN must be the bot token, which starts with xoxb-");
-    expect(message).toContain(
-      "STORE_URL must be sqlite:<file>, redis://…, rediss://…, redis+cluster://… or postgres://…",
-    );
+    expect(message).toContain("STORE_URL must be sqlite:<file>, redis://…, rediss://… or postgres://…");
     expect(message).toContain("PAGE must be one of auto, on, off");
     expect(message).not.toContain("secret-value");
   });

@@ -5,11 +5,8 @@ import { systemClock, steadyClock } from "../../support/clock.ts";
 import {
   absentStore,
   type Backend,
-  type BackendChange,
   type BackendOptions,
   type OpenedBackend,
-  type Resolves,
-  type WriteCondition,
   expectKnownVersion,
   raisesVersion,
   reportVersion,
@@ -20,24 +17,19 @@ import {
   type BackgroundScrub,
   createBackgroundScrub,
   type ScrubServer,
-  withinDeadline,
 } from "../server-store.ts";
 import { type Leases, withCheck } from "../leased-queue.ts";
 import { connectRedis, type RedisConnection, type RedisClient } from "./redis-connection.ts";
 import {
   applyScript,
-  clusterNames,
   countScript,
   deleteIfSource,
   fieldOf,
-  type KeyNames,
-  keyOf,
+  nameOfEntry,
+  nameOfIndex,
   namespaceOf,
   productOf,
   type RedisScript,
-  serverNames,
-  tagOfEntry,
-  tagOfIndex,
   toApplyInput,
   toCountInput,
   toPassedLimit,
@@ -48,7 +40,7 @@ import type { Clock } from "../../core/clock.ts";
 const schemaKey = "parley:schema";
 
 /**
- * Opens the backend for several instances: Redis from version 6, or Valkey, as one server or a cluster.
+ * Opens the backend for several instances: a server of Redis from version 6, or of Valkey.
  * @throws ParleyError `config`, `store-unavailable`, `store-newer`
  */
 export async function openRedisBackend(url: string, options: BackendOptions): Promise<OpenedBackend> {
@@ -63,13 +55,12 @@ export async function openRedisBackend(url: string, options: BackendOptions): Pr
 
 async function openOn(connection: RedisConnection, options: BackendOptions): Promise<OpenedBackend> {
   const { log, clock = systemClock, report = () => {}, isLook = false } = options;
-  const { attempt, address, close, isCluster } = connection;
-  const names = isCluster ? clusterNames : serverNames;
-  const servers = await attempt(async () => Promise.all((await connection.nodes()).map(readServer)));
-  reportServers(servers, report);
-  const name = `${productOf(servers[0]?.info ?? "")} at ${address}`;
+  const { attempt, address, close, client } = connection;
+  const { info, config } = await attempt(() => readServer(client));
+  for (const finding of [...toServerFindings(info), ...toDurabilityFindings(config)]) report(finding);
+  const name = `${productOf(info)} at ${address}`;
   const isBot = raisesVersion(options);
-  const claim = () => attempt(() => claimSchema(connection.client, { name, isLook, isBot }));
+  const claim = () => attempt(() => claimSchema(client, { name, isLook, isBot }));
   reportVersion(name, await claim(), options);
   const scrubber = createRedisScrubber(connection, log, clock);
   const watch = await watchServer({
@@ -84,56 +75,35 @@ async function openOn(connection: RedisConnection, options: BackendOptions): Pro
   let commits = 0;
   let durableCommits = 0;
   const run = ({ source, sha1 }: RedisScript, input: ReturnType<typeof toApplyInput>) =>
-    connection.client.evalSha(sha1, input).catch((error: unknown) => {
-      if (error instanceof Error && error.message.startsWith("NOSCRIPT"))
-        return connection.client.eval(source, input);
+    client.evalSha(sha1, input).catch((error: unknown) => {
+      if (error instanceof Error && error.message.startsWith("NOSCRIPT")) return client.eval(source, input);
       throw error;
     });
-  const confirmed = createConfirmedWrite(connection);
-  const applyOne = async (
-    { conditions, changes }: GroupWrite,
-    resolves: Resolves | undefined,
-    hasChanged = (result: unknown) => Number(result) === -1,
-  ) => {
-    const input = toApplyInput(names, conditions, changes, steadyClock.latest());
-    const [key] = input.keys;
-    // A write without keys has nothing to check or change.
-    if (key === undefined) return -1;
-    const write = () => run(applyScript, input);
-    const found = await attempt(() => (resolves === "soon" ? write() : confirmed(key, write, hasChanged)));
-    return Math.max(Number(found), -1);
-  };
 
   const backend: Backend = {
     async close() {
       watch.close();
       await close();
     },
-    ...createRedisReader(connection, names),
+    ...createRedisReader(connection),
     async apply(conditions, changes, resolves) {
       commits++;
       if (resolves !== "soon") durableCommits++;
-      if (!isCluster) return applyOne({ conditions, changes }, resolves);
-      const { before, main, after } = splitByGroup(conditions, changes);
-      for (const write of before) await applyOne(write, resolves);
-      const found = await applyOne(main, resolves);
-      // Members that already exist were added by `before`, which is confirmed.
-      const areAdded = ({ changes: members }: GroupWrite) => members.every(isAdding);
-      if (found === -1)
-        for (const write of after) await applyOne(write, resolves, areAdded(write) ? () => true : undefined);
-      return found;
+      const input = toApplyInput(conditions, changes, steadyClock.latest());
+      // A write without keys has nothing to check or change.
+      return input.keys.length === 0 ? -1 : Number(await attempt(() => run(applyScript, input)));
     },
     async count(limits, changes) {
       commits++;
-      const input = toCountInput(names, limits, changes);
+      const input = toCountInput(limits, changes);
       return toPassedLimit(await attempt(() => run(countScript, input)));
     },
     async readIndex(name, { order, minScore = "-inf", offset, max }) {
       const page = { BY: "SCORE", LIMIT: { offset, count: max } } as const;
       const rows = await attempt(() =>
         order === "highest-first"
-          ? connection.client.zRangeWithScores(names.index(name), "+inf", minScore, { ...page, REV: true })
-          : connection.client.zRangeWithScores(names.index(name), minScore, "+inf", page),
+          ? client.zRangeWithScores(nameOfIndex(name), "+inf", minScore, { ...page, REV: true })
+          : client.zRangeWithScores(nameOfIndex(name), minScore, "+inf", page),
       );
       return rows.map(({ value, score }) => ({ member: value, score }));
     },
@@ -141,19 +111,16 @@ async function openOn(connection: RedisConnection, options: BackendOptions): Pro
       const start = `${namespaceOf(space)}::`;
       // A scan may return a key twice while the server resizes its table.
       const seen = new Set<string>();
-      for (const node of await attempt(connection.nodes)) {
-        let cursor = "0";
-        do {
-          const from = cursor;
-          const page = await attempt(() => node.scan(from, { MATCH: `${start}*`, COUNT: 1000 }));
-          for (const name of page.keys.map((each) => each.slice(start.length))) {
-            const key = isCluster ? keyOf(name) : name;
-            if (!seen.has(key)) yield key;
-            seen.add(key);
-          }
-          cursor = page.cursor;
-        } while (cursor !== "0");
-      }
+      let cursor = "0";
+      do {
+        const from = cursor;
+        const page = await attempt(() => client.scan(from, { MATCH: `${start}*`, COUNT: 1000 }));
+        for (const key of page.keys.map((each) => each.slice(start.length))) {
+          if (!seen.has(key)) yield key;
+          seen.add(key);
+        }
+        cursor = page.cursor;
+      } while (cursor !== "0");
     },
     async sweep() {
       // Redis removes expired keys by itself.
@@ -176,10 +143,7 @@ async function openOn(connection: RedisConnection, options: BackendOptions): Pro
     leases: withCheck(createRedisLeases(connection), watch.look),
     restored: undefined,
     async sizeBytes() {
-      const infos = await attempt(async () =>
-        Promise.all((await connection.nodes()).map((node) => node.info("memory"))),
-      );
-      return infos.reduce((sum, info) => sum + Number(fieldOf(info, "used_memory")), 0);
+      return Number(fieldOf(await attempt(() => client.info("memory")), "used_memory"));
     },
     backup: { unsupported: "Redis has backups of its own: use BGSAVE, or copy its files" },
   };
@@ -207,10 +171,10 @@ interface ServerState {
   readonly config: Readonly<Record<string, string>> | undefined;
 }
 
-async function readServer(node: RedisClient): Promise<ServerState> {
+async function readServer(client: RedisClient): Promise<ServerState> {
   const [info, config] = await Promise.all([
-    node.info().catch(() => ""),
-    node.configGet(["appendonly", "appendfsync", "save", "maxmemory-policy"]).catch(() => undefined),
+    client.info().catch(() => ""),
+    client.configGet(["appendonly", "appendfsync", "save", "maxmemory-policy"]).catch(() => undefined),
   ]);
   return { info, config };
 }
@@ -218,21 +182,6 @@ async function readServer(node: RedisClient): Promise<ServerState> {
 const oldestMajor = 6;
 /** The share of `maxmemory` from which a warning follows. */
 const fullShare = 0.9;
-const badness = { right: 0, warning: 1, wrong: 2 } as const;
-
-/** Reports on each subject what is found at the worst server. */
-function reportServers(servers: readonly ServerState[], report: (finding: Finding) => void): void {
-  const findings = servers.flatMap(({ info, config }) => [
-    ...toServerFindings(info),
-    ...toDurabilityFindings(config),
-  ]);
-  for (const [first, ...others] of Map.groupBy(findings, ({ subject }) => subject).values())
-    if (first !== undefined)
-      report(
-        others.reduce((worst, each) => (badness[each.level] > badness[worst.level] ? each : worst), first),
-      );
-}
-
 function toServerFindings(info: string): Finding[] {
   const version = fieldOf(info, "redis_version");
   const [used, max] = [Number(fieldOf(info, "used_memory") ?? 0), Number(fieldOf(info, "maxmemory") ?? 0)];
@@ -290,26 +239,18 @@ function toSyncFinding({ appendonly, appendfsync, save }: Readonly<Record<string
   return appendfsync === "everysec" ? warning("Durability", text, remedy) : wrong("Durability", text, remedy);
 }
 
-/** Reads entries. In a cluster, the entries of each group are read from its server. */
-function createRedisReader(connection: RedisConnection, names: KeyNames): Pick<Backend, "read" | "has"> {
-  const { attempt, isCluster } = connection;
+/** Reads entries. */
+function createRedisReader({ attempt, client }: RedisConnection): Pick<Backend, "read" | "has"> {
   return {
     async read(space, keys) {
-      const found = new Map<string, string | null | undefined>();
-      const groups = [...Map.groupBy(keys, (key) => (isCluster ? tagOfEntry({ space, key }) : "")).values()];
-      const read = async (group: readonly string[]) => {
-        const values = await connection.client.mGet(group.map((key) => names.entry({ space, key })));
-        for (const [index, key] of group.entries()) found.set(key, values[index]);
-      };
-      await attempt(() => Promise.all(groups.map(read)));
-      return keys.map((key) => found.get(key) ?? undefined);
+      if (keys.length === 0) return [];
+      const values = await attempt(() => client.mGet(keys.map((key) => nameOfEntry({ space, key }))));
+      return values.map((value) => value ?? undefined);
     },
     // The client sends all commands at once.
     has: (space, keys) =>
       attempt(() =>
-        Promise.all(
-          keys.map(async (key) => (await connection.client.exists(names.entry({ space, key }))) === 1),
-        ),
+        Promise.all(keys.map(async (key) => (await client.exists(nameOfEntry({ space, key }))) === 1)),
       ),
   };
 }
@@ -339,74 +280,19 @@ function createRedisLeases(connection: RedisConnection): Leases {
   };
 }
 
-/** How long replicas are waited for. Later writes queue behind this wait. */
-const timeoutMs = 1000;
-
-/**
- * Runs a write and waits until the number of replicas in the store's URL has it, so that a failover does not
- * lose it. Writes that end in the same moment wait together. It rejects if too few replicas respond in time,
- * or if the connection was replaced, which would confirm nothing. The outcome is then unknown. `key` is one
- * of those written. `hasChanged` says whether the write changed anything. If it did not, what it found is
- * confirmed, because another connection may have just written it.
- */
-type ConfirmedWrite = <T>(
-  key: string,
-  write: () => Promise<T>,
-  hasChanged: (result: T) => boolean,
-) => Promise<T>;
-
-/** Creates {@link ConfirmedWrite}. */
-function createConfirmedWrite(connection: RedisConnection): ConfirmedWrite {
-  const { replicas } = connection;
-  if (replicas === 0) return (_, write) => write();
-  const { isCluster } = connection;
-  /** The key is the server, which a cluster's hash tag stands for. */
-  const next = new Map<string, Promise<void>>();
-  // WAIT confirms everything up to the last change of its connection, in Redis 7.0 up to its last command.
-  const confirm = async (server: string, key: string) => {
-    // Later writes must not rely on a command that was already sent.
-    await Promise.resolve();
-    next.delete(server);
-    const count = await connection.wait(key, replicas, timeoutMs);
-    if (count < replicas) throw new Error(`NOREPLICAS ${count} of ${replicas} replicas have a write`);
-  };
-  return async (key, write, hasChanged) => {
-    const { epoch } = connection;
-    const result = await write();
-    const server = isCluster ? (/^[^{]*(\{[^}]*\})/.exec(key)?.[1] ?? key) : "";
-    if (!hasChanged(result))
-      await connection.client.set(`parley:wait${server}`, "", {
-        expiration: { type: "PX", value: timeoutMs },
-      });
-    const waiting = next.get(server) ?? confirm(server, key);
-    next.set(server, waiting);
-    await waiting;
-    if (connection.epoch !== epoch) throw new Error("the connection was replaced before replicas confirmed");
-    return result;
-  };
-}
-
 /** The key of a random id. A server without the id has lost what was written after it. */
 const generationKey = "parley:generation";
-/** How many ids a cluster has, in different slots, so that each of its servers has some. */
-const marksOfCluster = 64;
-
 /**
  * The server's mark for the watch, which is written if there is none. Reading it writes nothing while it
  * exists, but fails if the server refuses writes.
  */
-function toMark({ client, attempt, address, isCluster }: RedisConnection, log: Log) {
-  const keys = isCluster
-    ? Array.from({ length: marksOfCluster }, (_, n) => `${generationKey}:${n}`)
-    : [generationKey];
+function toMark({ client, attempt, address }: RedisConnection, log: Log) {
   return {
     // A SET that finds the key writes nothing, but a server that refuses writes refuses the command.
     readMark: () =>
       attempt(async () => {
-        const marks = await Promise.all(
-          keys.flatMap((key) => [client.set(key, randomUUID(), { condition: "NX" }), client.get(key)]),
-        );
-        return marks.filter((_, position) => position % 2 === 1).join(" ");
+        await client.set(generationKey, randomUUID(), { condition: "NX" });
+        return (await client.get(generationKey)) ?? "";
       }),
     report() {
       log.error(
@@ -418,73 +304,18 @@ function toMark({ client, attempt, address, isCluster }: RedisConnection, log: L
   };
 }
 
-/** A write of one group, which is one script on one server of a cluster. */
-interface GroupWrite {
-  readonly conditions: readonly WriteCondition[];
-  readonly changes: readonly BackendChange[];
-}
-
-/** An atomic write of several groups, as writes that follow each other. */
-interface SplitWrite {
-  /** Additions to indexes. An index may list too much, but never too little. */
-  readonly before: readonly GroupWrite[];
-  /** The write that decides, with the conditions or else with the first entries. */
-  readonly main: GroupWrite;
-  /** Applied only after `main`. It repeats `before`, because a reader may have removed unused members. */
-  readonly after: readonly GroupWrite[];
-}
-
-/**
- * Splits a write by the groups of its keys. A crash between two of them leaves members of indexes that list
- * nothing. Readers skip them, and the next write or sweep removes them.
- * @throws RangeError if the conditions belong to several groups
- */
-export function splitByGroup(
-  conditions: readonly WriteCondition[],
-  changes: readonly BackendChange[],
-): SplitWrite {
-  const groups = Map.groupBy(changes, tagOf);
-  const tags = new Set(conditions.map(tagOfEntry));
-  if (tags.size > 1) throw new RangeError("the conditions of a write are of several groups");
-  const [mainTag = ""] = [
-    ...tags,
-    ...changes.filter((change) => "at" in change).map(tagOf),
-    ...groups.keys(),
-  ];
-  const others = [...groups].filter(([tag]) => tag !== mainTag).map(([, each]) => each);
-  return {
-    before: toWrites(others.map((each) => each.filter(isAdding))),
-    main: { conditions, changes: groups.get(mainTag) ?? [] },
-    after: toWrites(others),
-  };
-}
-
-function tagOf(change: BackendChange): string {
-  return "at" in change ? tagOfEntry(change.at) : tagOfIndex(change.index);
-}
-
-/** Whether the change can only add a member to an index. */
-function isAdding({ kind }: BackendChange): boolean {
-  return kind === "add-member" || kind === "append-member";
-}
-
-function toWrites(groups: readonly (readonly BackendChange[])[]): GroupWrite[] {
-  return groups.filter((changes) => changes.length > 0).map((changes) => ({ conditions: [], changes }));
-}
-
 /** Holds the id of the latest request until a rewrite that began after it has succeeded. */
 const requestKey = "parley:scrub";
 /** The longest wait for a rewrite until the next `resume`. */
 const deadlineMs = 10 * 60_000;
-const replicaDeadlineMs = 5000;
 const pollMs = { min: 50, max: 1000 } as const;
 
 /** Removes deleted values from the append-only file, which the server rewrites in the background. */
 function createRedisScrubber(connection: RedisConnection, log: Log, clock: Clock): BackgroundScrub {
-  const { attempt } = connection;
+  const { attempt, client } = connection;
 
-  const rewriteOn = async (node: RedisClient, signal: AbortSignal, attempt = connection.attempt) => {
-    const readState = async () => toState(await attempt(() => node.info()));
+  const rewrite = async (signal: AbortSignal) => {
+    const readState = async () => toState(await attempt(() => client.info()));
     /** Returns the state when no rewrite runs or waits. */
     const whenIdle = async () => {
       for (let waitMs: number = pollMs.min; ; waitMs = Math.min(pollMs.max, waitMs * 2)) {
@@ -500,7 +331,7 @@ function createRedisScrubber(connection: RedisConnection, log: Log, clock: Clock
       // The server has no append-only file.
       if (!before.isOn) return;
       // While a snapshot is written, the server answers that the rewrite is scheduled.
-      const isAccepted = await attempt(() => node.bgRewriteAof()).then(
+      const isAccepted = await attempt(() => client.bgRewriteAof()).then(
         () => true,
         async (error: unknown) => {
           // Another instance or the server itself began one in the meantime.
@@ -525,14 +356,7 @@ function createRedisScrubber(connection: RedisConnection, log: Log, clock: Clock
       await attempt(() => connection.client.eval(deleteIfSource, { keys: [requestKey], arguments: [id] }));
     },
     async rewrite(signal) {
-      for (const node of await attempt(connection.nodes)) await rewriteOn(node, signal);
-      // The replicas' files hold deleted values too. A hanging replica must not cost the primary's
-      // connection.
-      await connection.onEachReplica?.((replica) =>
-        rewriteOn(replica, signal, async (work) =>
-          withinDeadline(work, { deadlineMs: replicaDeadlineMs, clock }),
-        ),
-      );
+      await rewrite(signal);
     },
     onFailure(error, isFirst) {
       // It is logged once as a warning, because some servers never allow a rewrite.

@@ -2,10 +2,9 @@ import { join } from "node:path";
 import { startPostgres } from "../../support/postgres-server.ts";
 import { bytesOfFolder, bytesOfPostgres } from "../../support/store-bytes.ts";
 import type { FaultMaker, FaultTools } from "./faults.ts";
-import { startClusterGroup, type RedisGroup } from "./redis-group.ts";
 import { startRedisPair } from "./redis-pair.ts";
 import { mountSmallDisk } from "./small-disk.ts";
-import { diskFaults, groupFaults, postgresFaults, redisFaults } from "./store-faults.ts";
+import { diskFaults, postgresFaults, redisFaults } from "./store-faults.ts";
 
 /** A store that faults are made in. */
 export interface ChaosStore {
@@ -30,7 +29,6 @@ const kinds = {
       remove: () => redis.remove(),
     };
   },
-  cluster: async () => ofGroup(await startClusterGroup()),
   async postgres() {
     const server = await startPostgres();
     return {
@@ -61,14 +59,4 @@ export const chaosStoreNames = Object.keys(kinds) as readonly ChaosStoreName[];
 /** `folder` is for what the store keeps in files of its own. */
 export function startChaosStore(name: ChaosStoreName, folder: string): Promise<ChaosStore> {
   return kinds[name](folder);
-}
-
-function ofGroup(group: RedisGroup): ChaosStore {
-  return {
-    url: group.url,
-    faults: (tools) => groupFaults(group, tools),
-    notMade: [],
-    bytes: async () => Buffer.concat(await Promise.all((await group.folders()).map(bytesOfFolder))),
-    remove: () => group.remove(),
-  };
 }

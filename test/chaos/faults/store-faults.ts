@@ -1,8 +1,6 @@
 import { sleep } from "../../../src/support/clock.ts";
 import type { PostgresServer } from "../../support/postgres-server.ts";
-import type { RedisServer } from "../../support/redis-server.ts";
 import type { FaultMaker, FaultTools } from "./faults.ts";
-import type { RedisGroup } from "./redis-group.ts";
 import type { RedisPair } from "./redis-pair.ts";
 import type { SmallDisk } from "./small-disk.ts";
 
@@ -42,48 +40,6 @@ export function redisFaults(redis: RedisPair, { random, windows, leaseMs }: Tool
     },
     { name: "outOfMemory", weight: 1, make: during(() => redis.runOutOfMemory(random.between(100, 2500))) },
     { name: "failedOver", weight: 1, make: during(() => redis.failOver()) },
-  ];
-}
-
-/** Makes crashes, pauses and failovers of servers that replace a lost primary by themselves. */
-export function groupFaults(group: RedisGroup, { random, windows, leaseMs }: Tools): FaultMaker[] {
-  // The next fault meets replicas that are in step, since no group survives the loss of both.
-  const during = (work: (server: RedisServer) => Promise<void>) => async (): Promise<boolean> => {
-    await windows.during("store", async () => {
-      await work(await group.primary(random));
-      await group.whenWhole();
-    });
-    return true;
-  };
-  return [
-    {
-      name: "redisKilled",
-      weight: 2,
-      make: during(async (server) => {
-        await server.kill();
-        await sleep(random.between(50, leaseMs * 2));
-        await server.start();
-      }),
-    },
-    {
-      name: "redisPaused",
-      weight: 2,
-      make: during(async (server) => {
-        server.pause();
-        // The pause may be long enough for a replacement. The server then wakes as a primary that is none.
-        await sleep(random.between(leaseMs / 4, leaseMs * 4));
-        server.resume();
-      }),
-    },
-    {
-      name: "failedOver",
-      weight: 2,
-      make: during(async (server) => {
-        await server.kill();
-        await group.whenReplaced(server);
-        await server.start();
-      }),
-    },
   ];
 }
 

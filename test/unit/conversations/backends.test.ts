@@ -19,7 +19,7 @@ describe("the registry of store backends", () => {
     "refuses %j and names the known schemes",
     (url) => {
       const problem = storeUrlProblem(url);
-      expect(problem).toBe("must be sqlite:<file>, redis://…, rediss://…, redis+cluster://… or postgres://…");
+      expect(problem).toBe("must be sqlite:<file>, redis://…, rediss://… or postgres://…");
       expect(() => backendOf(url)).toThrow(`STORE_URL ${problem}`);
     },
   );
@@ -30,7 +30,6 @@ describe("the registry of store backends", () => {
     "redis://",
     "redis:localhost",
     "rediss://user:secret@host:port",
-    "redis+cluster://user:secret@host/0",
     "postgres://",
     "postgres:db",
     "postgres://user:secret@host:port/db",

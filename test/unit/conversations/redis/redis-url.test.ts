@@ -1,45 +1,21 @@
 import { describe, expect, it } from "vitest";
-import { parseRedisUrl, redisStore } from "../../../../src/conversations/redis/redis-store.ts";
+import { redisStore } from "../../../../src/conversations/redis/redis-store.ts";
 import { productOf } from "../../../../src/conversations/redis/redis-script.ts";
 
 describe("a Redis URL", () => {
-  it("of one server waits for no replica unless it says so, which the client does not see", () => {
-    expect(parseRedisUrl("redis://:p@host:6380/2")).toEqual({
-      url: "redis://:p@host:6380/2",
-      isTls: false,
-      replicas: 0,
-      cluster: undefined,
-    });
-    expect(parseRedisUrl("rediss://host?wait_replicas=2")).toMatchObject({
-      url: "rediss://host",
-      isTls: true,
-      replicas: 2,
-    });
-  });
-
-  it("of a cluster names some of its servers, and leaves it to the cluster whether there are replicas", () => {
-    expect(parseRedisUrl("redis+cluster://u:p@a:1,b")).toMatchObject({
-      replicas: undefined,
-      cluster: {
-        addresses: [
-          { host: "a", port: 1 },
-          { host: "b", port: 6379 },
-        ],
-        username: "u",
-        password: "p",
-      },
-    });
-    expect(parseRedisUrl("rediss+cluster://a/?wait_replicas=2")).toMatchObject({ isTls: true, replicas: 2 });
+  it.each([["redis://:p@host:6380/2"], ["rediss://host"]])("%s is taken", (url) => {
+    expect(redisStore.checkUrl(url)).toBeUndefined();
   });
 
   it.each([
-    ["redis+cluster://a/0", "cluster"],
-    ["redis+cluster://a,,b", "cluster"],
-    ["redis+cluster://a?wait_replicas=x", "wait_replicas"],
-    ["redis://a?wait_replicas=101", "wait_replicas"],
-    ["redis+cluster://u:%zz@a", "escape"],
+    ["redis+cluster://a:6379,b:6379", "one Redis server, or Postgres"],
+    ["rediss+cluster://u:secret@a", "one Redis server, or Postgres"],
+    ["redis://a?wait_replicas=2", "wait_replicas"],
+    ["redis://u:%zz@a", "escape"],
+    ["redis://a/b", "database"],
   ])("%s is refused", (url, words) => {
     expect(redisStore.checkUrl(url)).toContain(words);
+    expect(redisStore.checkUrl(url)).not.toContain("secret");
   });
 });
 
