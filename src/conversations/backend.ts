@@ -87,10 +87,11 @@ export type Resolves = "durable" | "soon";
 /** Selects a part of a sorted index. */
 export interface IndexPage {
   readonly order: "highest-first" | "lowest-first";
-  /** Only members with at least this score are read. Default: all. */
-  readonly minScore?: number | undefined;
-  /** How many of the members that `minScore` leaves are skipped. */
-  readonly offset: number;
+  /**
+   * Only members that are behind this one in the order are read. It may be gone or have another score by now.
+   * Every member is behind the empty one of its score, lowest first. Default: all.
+   */
+  readonly after?: IndexMember | undefined;
   readonly max: number;
 }
 
@@ -154,7 +155,7 @@ export interface Backend {
    * atomic like `apply` but does not wait for a disk, so a power failure may undo it.
    */
   count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): Promise<PassedLimit | undefined>;
-  /** Reads members in the order of their scores. Members with equal scores have a stable order. */
+  /** Reads members in the order of their scores. Those with equal scores are in the order of their names. */
   readIndex(name: string, page: IndexPage): Promise<readonly IndexMember[]>;
   /** Returns each key of a space once, in any order. It may scan the whole service, for maintenance only. */
   keys(space: Space): AsyncIterable<string>;

@@ -1,4 +1,4 @@
-import type { IndexChange } from "./backend.ts";
+import type { IndexChange, IndexMember, IndexPage } from "./backend.ts";
 import { type KeyValueStore, type Change, indexes, platformOf, entryAt } from "./key-value.ts";
 import { ParleyError } from "../core/errors.ts";
 import {
@@ -94,27 +94,33 @@ function removeFrom(index: string, conversationId: string): IndexChange[] {
 const pageSize = 500;
 
 /**
- * Reads all members of a sorted index, the lowest score first. Each page begins at the score where the last
- * one ended, so members with unique scores are found even if others are removed at the same time.
+ * Reads the members of a sorted index in pages, each of which goes on after the last member of the one
+ * before. So none is left out if others are removed meanwhile. One whose score changes may come twice or, if
+ * it moves towards the beginning, not at all.
+ * @param after where to begin. Default: at the first
  */
+export async function* inOrder(
+  store: Pick<KeyValueStore, "readIndex">,
+  index: string,
+  order: IndexPage["order"],
+  after?: IndexMember,
+): AsyncGenerator<IndexMember> {
+  for (let last = after; ;) {
+    const page = await store.readIndex(index, { order, after: last, max: pageSize });
+    yield* page;
+    if (page.length < pageSize) return;
+    last = page.at(-1);
+  }
+}
+
+/** Reads all members of a sorted index, the lowest score first, each of them once. */
 export async function readMembers(
   store: Pick<KeyValueStore, "readIndex">,
   index: string,
 ): Promise<readonly string[]> {
   const members = new Set<string>();
-  let minScore: number | undefined;
-  // The number of members with that score that have been read.
-  let offset = 0;
-  for (;;) {
-    const page = { order: "lowest-first", minScore, offset, max: pageSize } as const;
-    const found = await store.readIndex(index, page);
-    for (const { member } of found) members.add(member);
-    const last = found.at(-1)?.score;
-    if (last === undefined || found.length < pageSize) return [...members];
-    const readOfLast = found.filter(({ score }) => score === last).length;
-    offset = last === minScore ? offset + readOfLast : readOfLast;
-    minScore = last;
-  }
+  for await (const { member } of inOrder(store, index, "lowest-first")) members.add(member);
+  return [...members];
 }
 
 /** The dependencies of lists. */
@@ -123,9 +129,6 @@ interface ListOptions {
   readonly slots: Slots;
   readonly log: Log;
 }
-
-/** How many members of an index are read at once. */
-const listPageSize = 200;
 
 type Found = Omit<ConversationSummary, "title" | "within" | "isPinned">;
 
@@ -157,14 +160,16 @@ export async function listConversations(
   return summarize(store, log, [...newest, ...older.sort((a, b) => b.updatedAt - a.updatedAt)]);
 }
 
-/** A platform's conversations, the most recently active first. */
-export async function* newestFirst(store: KeyValueStore, platform: string): AsyncGenerator<Found> {
+/** A platform's conversations, the most recently active first, from the beginning or after one of them. */
+export async function* newestFirst(
+  store: KeyValueStore,
+  platform: string,
+  after?: Pick<ConversationSummary, "conversationId" | "updatedAt">,
+): AsyncGenerator<Found> {
   const index = indexes.conversations(platform);
-  for (let offset = 0; ; offset += listPageSize) {
-    const page = await store.readIndex(index, { order: "highest-first", offset, max: listPageSize });
-    for (const { member, score } of page) yield { conversationId: member, updatedAt: score };
-    if (page.length < listPageSize) return;
-  }
+  const start = after === undefined ? undefined : { member: after.conversationId, score: after.updatedAt };
+  for await (const { member, score } of inOrder(store, index, "highest-first", start))
+    yield { conversationId: member, updatedAt: score };
 }
 
 /** Adds the name or title, or else the beginning of the first message, in three round trips altogether. */

@@ -385,13 +385,8 @@ async function* candidates(
   prefix: string,
   { after, isWanted }: ConversationSearch,
 ): AsyncGenerator<Candidate> {
-  const cursor = fromCursor(after);
-  for await (const one of newestFirst(store, platformOf(prefix))) {
-    if (!one.conversationId.startsWith(prefix) || isWanted?.(one.conversationId) === false) continue;
-    // Conversations of the same millisecond may appear twice, so that none is left out.
-    if (cursor !== undefined && one.updatedAt > cursor.updatedAt) continue;
-    if (one.conversationId !== cursor?.conversationId) yield one;
-  }
+  for await (const one of newestFirst(store, platformOf(prefix), fromCursor(after)))
+    if (one.conversationId.startsWith(prefix) && isWanted?.(one.conversationId) !== false) yield one;
 }
 
 async function* batches<T>(items: AsyncIterable<T>, size: number): AsyncGenerator<T[]> {

@@ -2,6 +2,7 @@ import type { IncomingEvent, MessageEdit } from "../core/events.ts";
 import type { EventState, InboxEntry, NewEdit, TurnProgress } from "../core/inbox.ts";
 import { steadyClock } from "../support/clock.ts";
 import type { IndexChange } from "./backend.ts";
+import { inOrder } from "./conversation-index.ts";
 import { type KeyValueStore, writeBatches, type Change, indexes, entryAt } from "./key-value.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
@@ -240,8 +241,6 @@ export function createAcceptedEvents(store: KeyValueStore) {
   };
 }
 
-const pageSize = 500;
-
 /** The parts of an event that the indexes of accepted events need. */
 type IndexedEvent = Pick<IncomingEvent, "key" | "conversationId" | "author">;
 
@@ -306,11 +305,9 @@ function answeredIndexes({ conversationId, author }: IndexedEvent): string[] {
 /** Removes expired events from the indexes of answered events. `now` is in Unix ms. */
 export async function sweepEventIndexes(store: KeyValueStore, now: number): Promise<void> {
   const names: string[] = [];
-  for (let offset = 0; ; offset += pageSize) {
-    const page = { order: "lowest-first", offset, max: pageSize } as const;
-    const found = await store.readIndex(indexes.expiringIndexes, page);
-    for (const { member, score } of found) if (score <= now) names.push(member);
-    if (found.length < pageSize || (found.at(-1)?.score ?? 0) > now) break;
+  for await (const { member, score } of inOrder(store, indexes.expiringIndexes, "lowest-first")) {
+    if (score > now) break;
+    names.push(member);
   }
   if (names.length === 0) return;
   await writeBatches(
@@ -320,7 +317,7 @@ export async function sweepEventIndexes(store: KeyValueStore, now: number): Prom
   // An index that is not empty is checked again when its next member expires.
   const left: IndexChange[] = [];
   for (const name of names) {
-    const [next] = await store.readIndex(name, { order: "lowest-first", offset: 0, max: 1 });
+    const [next] = await store.readIndex(name, { order: "lowest-first", max: 1 });
     if (next !== undefined)
       left.push({
         kind: "add-member",

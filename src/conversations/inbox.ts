@@ -176,9 +176,9 @@ export function createInbox(options: InboxOptions): RestorableInbox {
     const first = answered.find(({ event }) => event.kind === "message");
     if (first === undefined) return;
     const index = indexes.answeredEventsIn(first.event.conversationId);
-    const minScore = steadyClock.latest() + answeredTtlMs + 1;
+    const after = { score: steadyClock.latest() + answeredTtlMs + 1, member: "" };
     try {
-      const page = { order: "lowest-first", minScore, offset: 0, max: maxEarlier } as const;
+      const page = { order: "lowest-first", after, max: maxEarlier } as const;
       for (const { member: key } of await store.readIndex(index, page)) {
         if (keys.includes(key)) continue;
         const decide = ([found]: readonly FoundEvent[]) => expireEvent(found, first);

@@ -31,7 +31,7 @@ async function unlistExpired(store: KeyValueStore): Promise<void> {
   for (const platform of await readPlatforms(store)) {
     const index = indexes.conversations(platform);
     for (;;) {
-      const page = await store.readIndex(index, { order: "lowest-first", offset: 0, max: 200 });
+      const page = await store.readIndex(index, { order: "lowest-first", max: 200 });
       const ids = page.map(({ member }) => member);
       const [heads, settings] = await Promise.all([
         store.hasMany(

@@ -14,6 +14,7 @@ import {
 } from "../core/spending.ts";
 import { addUtcDays, endOfUtcDay, endOfUtcMonth, toUtcDay } from "../support/clock.ts";
 import type { IndexChange, ScoreLimit } from "./backend.ts";
+import { readMembers } from "./conversation-index.ts";
 import { type KeyValueStore, writeBatches, indexes } from "./key-value.ts";
 import { createRecent } from "../support/recent.ts";
 import { noUsage } from "../core/usage.ts";
@@ -73,7 +74,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
 
   async function countedPeople(idPrefix: string): Promise<readonly string[]> {
     const prefix = indexes.usageDaysOf(idPrefix);
-    const names = await readAllMembers(store, indexes.countedIndexes);
+    const names = await readMembers(store, indexes.countedIndexes);
     return names
       .filter((name) => name.startsWith(prefix))
       .map((name) => name.slice(indexes.usageDaysOf("").length));
@@ -81,7 +82,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
 
   async function forgetPerson(personId: string): Promise<void> {
     const daysIndex = indexes.usageDaysOf(personId);
-    const page = { order: "lowest-first", offset: 0, max: maxUsageDays * 2 } as const;
+    const page = { order: "lowest-first", max: maxUsageDays * 2 } as const;
     for (const { member: day } of await store.readIndex(daysIndex, page)) {
       const [usage, ratings] = [indexes.usage(day), indexes.ratings(day)];
       await writeBatches(store, [
@@ -226,7 +227,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
     },
 
     async toldSince(day) {
-      const page = { order: "lowest-first", offset: 0, max: pageSize } as const;
+      const page = { order: "lowest-first", max: pageSize } as const;
       const days = await Promise.all(
         [addUtcDays(day, -1), day].map((each) => store.readIndex(indexes.toldOn(each), page)),
       );
@@ -246,13 +247,13 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
         await store.write([{ kind: "remove-member", index: indexes.countedIndexes, member: index }]);
         listed.delete(index);
       }
-      const names = await readAllMembers(store, indexes.countedIndexes);
+      const names = await readMembers(store, indexes.countedIndexes);
       const ofScopes = [indexes.spent(""), indexes.reservedPrefix, indexes.told(""), indexes.toldOn("")];
       for (const index of names) {
         const isOfScopes = ofScopes.some((name) => index.startsWith(name));
         if (!isOfScopes && !index.startsWith(indexes.turnsPrefix)) continue;
         const prefix = isOfScopes ? toMember({ kind: "person", id: idPrefix }) : idPrefix;
-        const members = (await readAllMembers(store, index)).filter((member) => member.startsWith(prefix));
+        const members = (await readMembers(store, index)).filter((member) => member.startsWith(prefix));
         await writeBatches(
           store,
           members.map((member) => ({ kind: "remove-member", index, member }) as const),
@@ -265,7 +266,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
 /** Removes counts of past periods and resolves to the number of periods. `now` is in Unix ms. */
 export async function sweepCounts(store: KeyValueStore, now: number): Promise<number> {
   for (let removed = 0; ;) {
-    const page = { order: "lowest-first", offset: 0, max: 200 } as const;
+    const page = { order: "lowest-first", max: 200 } as const;
     const found = await store.readIndex(indexes.countedIndexes, page);
     const expired = found.filter(({ score }) => score <= now);
     if (expired.length === 0) return removed;
@@ -277,17 +278,6 @@ export async function sweepCounts(store: KeyValueStore, now: number): Promise<nu
         { kind: "remove-member", index: indexes.countedIndexes, member },
       ]),
     );
-  }
-}
-
-/** All members of an index that nobody changes for long, read page by page. */
-async function readAllMembers(store: KeyValueStore, index: string): Promise<string[]> {
-  const members: string[] = [];
-  for (;;) {
-    const page = { order: "lowest-first", offset: members.length, max: pageSize } as const;
-    const found = await store.readIndex(index, page);
-    members.push(...found.map(({ member }) => member));
-    if (found.length < pageSize) return members;
   }
 }
 
@@ -462,14 +452,14 @@ async function daysOf(
   personId: string,
   { fromDay, toDay }: { readonly fromDay: string; readonly toDay: string },
 ): Promise<string[]> {
-  const page = { order: "highest-first", offset: 0, max: maxDays * 2 } as const;
+  const page = { order: "highest-first", max: maxDays * 2 } as const;
   const days = await store.readIndex(indexes.usageDaysOf(personId), page);
   return days.map(({ member }) => member).filter((day) => day >= fromDay && day <= toDay);
 }
 
 /** Everything is read in one page, because rising counts would move between pages. */
 function readCounts(store: KeyValueStore, index: string) {
-  return store.readIndex(index, { order: "lowest-first", offset: 0, max: maxCounts });
+  return store.readIndex(index, { order: "lowest-first", max: maxCounts });
 }
 
 async function readDay(store: KeyValueStore, day: string): Promise<UsageRow[]> {

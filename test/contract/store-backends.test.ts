@@ -195,31 +195,94 @@ describeStores("the backend", (current) => {
       expect(await readMembers(backend, "order")).toEqual(names);
     });
 
-    it("members that stay are all read while others are removed", async () => {
-      await fill("trimmed", (n) => n);
-      let pages = 0;
+    it.each([
+      ["scores of their own", (n: number) => n],
+      ["the same score", () => 7],
+    ])("members that stay are all read once while others are removed: %s", async (_, scoreOf) => {
+      await fill("trimmed", scoreOf);
+      const removed = new Set<string>();
+      const read: string[] = [];
       const whileTrimmed: Backend = {
         ...backend,
         async readIndex(name, page) {
           const found = await backend.readIndex(name, page);
-          pages += 1;
-          if (pages === 1) await backend.apply([], [{ kind: "trim-index", index: "trimmed", maxScore: 299 }]);
+          const members = found.map(({ member }) => member);
+          read.push(...members);
+          // Some that were read go, the last of them too, and some that were not.
+          const next = names[names.indexOf(members.at(-1) ?? "") + 10];
+          const gone = [...members.slice(0, 3), ...members.slice(-1), ...(next === undefined ? [] : [next])];
+          for (const member of gone) removed.add(member);
+          await backend.apply(
+            [],
+            gone.map((member) => ({ kind: "remove-member", index: "trimmed", member })),
+          );
           return found;
         },
       };
-      const read = await readMembers(whileTrimmed, "trimmed");
-      expect(read).toEqual(expect.arrayContaining(names.slice(300)));
+      const members = await readMembers(whileTrimmed, "trimmed");
+      expect(members.filter((member) => !removed.has(member))).toEqual(
+        names.filter((name) => !removed.has(name)),
+      );
+      expect(read).toHaveLength(new Set(read).size);
     });
 
-    it("a page has only members of its lowest score or higher ones, in both orders", async () => {
-      await fill("lowest", (n) => n);
-      const page = { minScore: 1000, offset: 2, max: 3 };
-      const read = async (order: "lowest-first" | "highest-first") =>
-        (await backend.readIndex("lowest", { ...page, order })).map(({ member }) => member);
-      expect(await read("lowest-first")).toEqual([nameOf(1002), nameOf(1003), nameOf(1004)]);
-      expect(await read("highest-first")).toEqual([nameOf(1197), nameOf(1196), nameOf(1195)]);
-      const rest = { ...page, order: "highest-first", offset: 199, max: 50 } as const;
-      expect((await backend.readIndex("lowest", rest)).map(({ member }) => member)).toEqual([nameOf(1000)]);
+    it.each(["lowest-first", "highest-first"] as const)(
+      "a page goes on after a member, also where it has gone or has another score: %s",
+      async (order) => {
+        const score = 7;
+        await fill("after", (n) => (n < 100 ? score - 1 : n < 1100 ? score : score + 1));
+        const all = order === "lowest-first" ? names : names.toReversed();
+        const read = async (after: string | undefined, max = 3) => {
+          const cursor = after === undefined ? undefined : { member: after, score };
+          const page = { order, after: cursor, max } as const;
+          return (await backend.readIndex("after", page)).map(({ member }) => member);
+        };
+        const behind = (name: string) => all.slice(all.indexOf(name) + 1, all.indexOf(name) + 4);
+        expect(await read(undefined, 5000)).toEqual(all);
+        for (const n of [100, 101, 500, 1098, 1099]) expect(await read(nameOf(n))).toEqual(behind(nameOf(n)));
+        // It stands between 500 and 501 or has stood there, or moves to the end.
+        const next = order === "lowest-first" ? nameOf(501) : nameOf(500);
+        expect((await read(`${nameOf(500)}x`))[0]).toBe(next);
+        const last = { kind: "add-member", index: "after", member: nameOf(600), score: score + 9 } as const;
+        await backend.apply([], [last, { kind: "remove-member", index: "after", member: nameOf(700) }]);
+        expect(await read(nameOf(600))).toEqual(behind(nameOf(600)));
+        expect(await read(nameOf(700))).toEqual(behind(nameOf(700)));
+      },
+    );
+
+    it("names in any script, and of any length, have one order in which pages go on", async () => {
+      const members = [
+        "z",
+        "a",
+        "Z",
+        "ä",
+        "e\u0301",
+        "\u0000",
+        "a\u0000b",
+        "日本",
+        "😀",
+        "ab",
+        "\uFFFD",
+        "x".repeat(9000),
+      ];
+      await backend.apply(
+        [],
+        members.map((member) => ({ kind: "add-member", index: "names", member, score: 0 })),
+      );
+      for (const order of ["lowest-first", "highest-first"] as const) {
+        const whole = await backend.readIndex("names", { order, max: 50 });
+        expect(whole.map(({ member }) => member).toSorted()).toEqual(members.toSorted());
+        for (const [position, after] of whole.entries()) {
+          expect(await backend.readIndex("names", { order, after, max: 50 })).toEqual(
+            whole.slice(position + 1),
+          );
+          await backend.apply([], [{ kind: "remove-member", index: "names", member: after.member }]);
+          expect(await backend.readIndex("names", { order, after, max: 50 })).toEqual(
+            whole.slice(position + 1),
+          );
+          await backend.apply([], [{ kind: "add-member", index: "names", ...after }]);
+        }
+      }
     });
   });
 });

@@ -1,6 +1,8 @@
 import { beforeEach, expect, it } from "vitest";
 import type { ConversationSearch, SearchPage } from "../../src/core/storage.ts";
+import { backendOf } from "../../src/conversations/backends.ts";
 import type { Store } from "../../src/conversations/open-store.ts";
+import { silentLog } from "../support/silent-log.ts";
 import { messageOf } from "../support/store-samples.ts";
 import { describeStores } from "../support/stores.ts";
 
@@ -93,12 +95,13 @@ describeStores("search", (current) => {
   it("goes on where a page ended, until all were searched", async () => {
     for (let n = 0; n < 23; n++) await store.conversations.append(`web:${n}`, messageOf(`m${n}`, "the word"));
     const seen: string[] = [];
-    let after: string | undefined;
-    do {
+    for (let after: string | undefined, pages = 0; pages === 0 || after !== undefined; pages++) {
+      expect(pages).toBeLessThanOrEqual(5);
       const page = await search("word", { max: 5, after });
       seen.push(...ids(page));
       after = page.next;
-    } while (after !== undefined);
+    }
+    expect(seen).toHaveLength(23);
     expect(new Set(seen).size).toBe(23);
     // Without time each page searches at least one.
     const page = await search("nowhere", { maxMs: 0 });
@@ -106,7 +109,42 @@ describeStores("search", (current) => {
     expect(page.next).toBeDefined();
     await expect(search("word", { signal: AbortSignal.abort(new Error("gone")) })).rejects.toThrow("gone");
   });
+
+  it("moves on among 1,000 conversations of one millisecond, while some of them go", async () => {
+    const all = Array.from({ length: 1000 }, (_, n) => `web:${n}`);
+    await Promise.all(all.map((id) => store.conversations.saveSettings(id, { name: "the word" }, "soon")));
+    await sameTime(current().url, all);
+    const seen: string[] = [];
+    const gone = new Set<string>();
+    for (let after: string | undefined, pages = 0; pages === 0 || after !== undefined; pages++) {
+      expect(pages).toBeLessThanOrEqual(20);
+      const page = await search("word", { max: 50, after });
+      seen.push(...ids(page));
+      // The one that the next page begins after goes, and one that was not found yet.
+      for (const id of [ids(page).at(-1), all.find((one) => !seen.includes(one))]) {
+        if (id === undefined) continue;
+        gone.add(id);
+        await store.erasure.deleteConversation(id);
+      }
+      after = page.next;
+    }
+    expect(new Set(seen).size).toBe(seen.length);
+    expect(all.filter((id) => !seen.includes(id) && !gone.has(id))).toEqual([]);
+    // So does the list, in its pages of 200.
+    expect(await store.conversations.list("web:", { max: 2000 })).toHaveLength(1000 - gone.size);
+  });
 });
+
+/** Gives conversations of the page one time of their last message. */
+async function sameTime(url: string, ids: readonly string[]): Promise<void> {
+  const { backend } = await backendOf(url).open(url, { log: silentLog, exclusive: false });
+  const [index, score] = ["conversations:web", Date.now() + 60_000];
+  await backend.apply(
+    [],
+    ids.map((member) => ({ kind: "add-member", index, member, score })),
+  );
+  await backend.close();
+}
 
 async function pastThisMillisecond(): Promise<void> {
   const now = Date.now();

@@ -216,12 +216,17 @@ function createPostgresReader({
       const found = new Set(rows.map(({ key }) => key));
       return names.map((name) => found.has(name));
     },
-    async readIndex(name, { order, minScore = Number.MIN_SAFE_INTEGER, offset, max }) {
-      const direction = order === "highest-first" ? "DESC" : "ASC";
+    async readIndex(name, { order, after, max }) {
+      const [direction, isBehind] = order === "highest-first" ? ["DESC", "<"] : ["ASC", ">"];
+      const rest = after === undefined ? "" : `AND (score, t.member) ${isBehind} ($3, $4)`;
       const rows = await read<{ member: string; score: string }>(
         `SELECT coalesce(original, member) AS member, score FROM ${quoteSchema(schema)}.${tableOf(name)} AS t
-         WHERE ranking = $1 AND score >= $4 ORDER BY score ${direction}, t.member ${direction} LIMIT $2 OFFSET $3`,
-        [toStored(name).name, max, offset, minScore],
+         WHERE ranking = $1 ${rest} ORDER BY score ${direction}, t.member ${direction} LIMIT $2`,
+        [
+          toStored(name).name,
+          max,
+          ...(after === undefined ? [] : [after.score, toStored(after.member).name]),
+        ],
       );
       return rows.map(({ member, score }) => ({ member: fromStored(member), score: Number(score) }));
     },

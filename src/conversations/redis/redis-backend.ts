@@ -28,10 +28,13 @@ import {
   nameOfEntry,
   nameOfIndex,
   namespaceOf,
+  pageScript,
   productOf,
   type RedisScript,
   toApplyInput,
   toCountInput,
+  toPage,
+  toPageInput,
   toPassedLimit,
 } from "./redis-script.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -98,13 +101,12 @@ async function openOn(connection: RedisConnection, options: BackendOptions): Pro
       const input = toCountInput(limits, changes);
       return toPassedLimit(await attempt(() => run(countScript, input)));
     },
-    async readIndex(name, { order, minScore = "-inf", offset, max }) {
-      const page = { BY: "SCORE", LIMIT: { offset, count: max } } as const;
-      const rows = await attempt(() =>
-        order === "highest-first"
-          ? client.zRangeWithScores(nameOfIndex(name), "+inf", minScore, { ...page, REV: true })
-          : client.zRangeWithScores(nameOfIndex(name), minScore, "+inf", page),
-      );
+    async readIndex(name, page) {
+      const [key, { after, max, order }] = [nameOfIndex(name), page];
+      if (after !== undefined)
+        return toPage(await attempt(() => run(pageScript, toPageInput(key, page, after))));
+      const options = order === "highest-first" ? ({ REV: true } as const) : {};
+      const rows = await attempt(() => client.zRangeWithScores(key, 0, max - 1, options));
       return rows.map(({ value, score }) => ({ member: value, score }));
     },
     async *keys(space) {

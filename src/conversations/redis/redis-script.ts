@@ -4,6 +4,8 @@ import {
   type Space,
   type BackendChange,
   type IndexChange,
+  type IndexMember,
+  type IndexPage,
   type PassedLimit,
   type ScoreLimit,
   type WriteCondition,
@@ -86,6 +88,34 @@ ${applyChanges}
 return {}
 `;
 
+/**
+ * Reads at most ARGV[4] members of KEYS[1] behind the member ARGV[3] with the score ARGV[2], downwards if
+ * ARGV[1] is "down". It looks for that place itself, because the member may be gone, and compares bytes like
+ * Redis, because Lua compares as the server's language does.
+ */
+const pageSource = `
+local key, isDown, score, member = KEYS[1], ARGV[1] == 'down', ARGV[2], ARGV[3]
+local function isBefore(a, b)
+  for i = 1, math.min(#a, #b) do
+    local x, y = string.byte(a, i), string.byte(b, i)
+    if x ~= y then return x < y end
+  end
+  return #a < #b
+end
+local low = redis.call('ZCOUNT', key, '-inf', '(' .. score)
+local high = low + redis.call('ZCOUNT', key, score, score)
+while low < high do
+  local middle = math.floor((low + high) / 2)
+  local found = redis.call('ZRANGE', key, middle, middle)[1]
+  local isHigher
+  if isDown then isHigher = not isBefore(found, member) else isHigher = isBefore(member, found) end
+  if isHigher then high = middle else low = middle + 1 end
+end
+if not isDown then return redis.call('ZRANGE', key, low, low + ARGV[4] - 1, 'WITHSCORES') end
+local from = redis.call('ZCARD', key) - low
+return redis.call('ZREVRANGE', key, from, from + ARGV[4] - 1, 'WITHSCORES')
+`;
+
 /** Deletes KEYS[1] if its value is ARGV[1]. */
 export const deleteIfSource = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
@@ -107,6 +137,9 @@ export const applyScript = toScript(applySource);
 
 /** The Lua script for `Backend.count`. */
 export const countScript = toScript(countSource);
+
+/** The Lua script for a page of `Backend.readIndex` that goes on after a member. */
+export const pageScript = toScript(pageSource);
 
 /** The keys and arguments of a script. */
 interface ScriptInput {
@@ -146,6 +179,18 @@ export function toCountInput(limits: readonly ScoreLimit[], changes: readonly In
   }
   addChanges(input, changes, 0);
   return input;
+}
+
+/** Makes the input of `pageScript`. */
+export function toPageInput(key: string, { order, max }: IndexPage, after: IndexMember): ScriptInput {
+  const direction = order === "highest-first" ? "down" : "up";
+  return { keys: [key], arguments: [direction, String(after.score), after.member, String(max)] };
+}
+
+/** Reads the result of `pageScript`, in which each member is followed by its score. */
+export function toPage(result: unknown): IndexMember[] {
+  const values = (Array.isArray(result) ? result : []).map(String);
+  return values.flatMap((member, at) => (at % 2 === 0 ? [{ member, score: Number(values[at + 1]) }] : []));
 }
 
 /** Reads the result of `countScript`. */

@@ -396,9 +396,9 @@ function createSqliteIndexes(database: DatabaseSync) {
       tableOf(index).readScore.get(index, member)?.[0] ?? 0,
     readPage(
       index: string,
-      { order, minScore = Number.MIN_SAFE_INTEGER, offset, max }: IndexPage,
+      { order, after = { score: startOf[order], member: "" }, max }: IndexPage,
     ): IndexMember[] {
-      const rows = tableOf(index)[order].all(index, minScore, max, offset);
+      const rows = tableOf(index)[order].all(index, after.score, after.member, max);
       return rows.map(([member, score]) => ({ member, score }));
     },
   };
@@ -415,6 +415,9 @@ function createCountsTable(database: DatabaseSync): void {
     ) STRICT, WITHOUT ROWID
   `);
 }
+
+/** Scores before those of all members. */
+const startOf = { "lowest-first": Number.MIN_SAFE_INTEGER, "highest-first": 2 ** 53 } as const;
 
 type Table = ReturnType<typeof prepare>;
 
@@ -443,13 +446,13 @@ function prepare(database: DatabaseSync, table: "rankings" | "counts") {
     // If the limit is only a parameter, SQLite compiles the statement again each time it is bound.
     "highest-first": prepareRows<[member: string, score: number]>(
       database,
-      `SELECT member, score FROM ${table} WHERE ranking = ? AND score >= ?
-       ORDER BY score DESC, member DESC LIMIT ? + 0 OFFSET ?`,
+      `SELECT member, score FROM ${table} WHERE ranking = ? AND (score, member) < (?, ?)
+       ORDER BY score DESC, member DESC LIMIT ? + 0`,
     ),
     "lowest-first": prepareRows<[member: string, score: number]>(
       database,
-      `SELECT member, score FROM ${table} WHERE ranking = ? AND score >= ?
-       ORDER BY score, member LIMIT ? + 0 OFFSET ?`,
+      `SELECT member, score FROM ${table} WHERE ranking = ? AND (score, member) > (?, ?)
+       ORDER BY score, member LIMIT ? + 0`,
     ),
   };
 }
