@@ -20,11 +20,11 @@ import { isParleyError, ParleyError } from "./core/errors.ts";
 import type { Gateway, GatewayOutlook } from "./core/gateway.ts";
 import type { CreatedPlatform, PlatformDependencies, PlatformModule } from "./core/platform-module.ts";
 import type { Archive } from "./core/storage.ts";
-import type { Log, Meter } from "./core/telemetry.ts";
+import type { Log } from "./core/telemetry.ts";
 import { createRecentProblems, type RecentProblems } from "./operations/dashboard/recent-problems.ts";
 import { startHttpServer, type HttpServer } from "./operations/http-server.ts";
 import { keepConnected, type Link } from "./operations/keep-connected.ts";
-import { createMetrics } from "./operations/metrics.ts";
+import { createMeter, createMetrics } from "./operations/metrics.ts";
 import { createResourceStack } from "./operations/resource-stack.ts";
 import { systemClock, inTime } from "./support/clock.ts";
 
@@ -96,9 +96,7 @@ export async function startParley(
     );
     const metrics = createMetrics(() => metricsSourcesOf(parts));
     const sinks = [metrics.take];
-    const meter: Meter = (event) => {
-      for (const take of sinks) take(event);
-    };
+    const meter = createMeter(sinks, log);
     // Everything slow runs in parallel: the store's first fsync, the gateway's socket, the SDKs' modules.
     const [store, gateway, loaded] = await Promise.all([
       // Only the metrics count what the store does.

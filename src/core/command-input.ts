@@ -242,7 +242,7 @@ export function parseCommandText(command: Command, text: string): Record<string,
   const free = freeTextOption(command);
   const rest = text.replace(assignment, (whole: string, rawName: string, rawValue: string) => {
     const name = rawName.toLowerCase();
-    const option = command.options[name];
+    const option = Object.hasOwn(command.options, name) ? command.options[name] : undefined;
     // A required free text may itself contain "prompt: …". An optional one is only set by its name.
     if (option === undefined || (name === free && option.required === true)) return whole;
     const value = unquote(rawValue);
@@ -277,7 +277,8 @@ export function parseOptions(
 ): OptionValues<Readonly<Record<string, Option>>> {
   const values: Record<string, string | number | boolean | Attachment> = {};
   for (const name of Object.keys(raw)) {
-    if (command.options[name] === undefined) throw invalidOption(command, name, translate("option.unknown"));
+    if (!Object.hasOwn(command.options, name))
+      throw invalidOption(command, name, translate("option.unknown"));
   }
   for (const [name, option] of Object.entries(command.options)) {
     const given = raw[name];

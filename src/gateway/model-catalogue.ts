@@ -253,7 +253,7 @@ function fromFlags(value: unknown): ModelCapabilities {
     }
   }
   for (const word of words(value) ?? []) {
-    const capability = flags[word];
+    const capability = Object.hasOwn(flags, word) ? flags[word] : undefined;
     if (capability !== undefined) found[capability] = true;
   }
   return found;

@@ -1,5 +1,5 @@
 import type * as Prom from "prom-client";
-import type { Measured, Meter } from "../core/telemetry.ts";
+import { createRareLog, type Log, type Measured, type Meter } from "../core/telemetry.ts";
 
 /** What is read when metrics are exported. A source that is absent has no samples. */
 export interface MetricsSources {
@@ -179,6 +179,20 @@ const instruments: {
     },
   ],
 };
+
+/** Passes events on to all who count them. Where counting fails, that is logged, and who reports goes on. */
+export function createMeter(sinks: Iterable<Meter>, log: Pick<Log, "warn">): Meter {
+  const warn = createRareLog(log);
+  return (event) => {
+    for (const take of sinks) {
+      try {
+        take(event);
+      } catch (error) {
+        warn(event.kind, { err: error, kind: event.kind }, "an event was not counted");
+      }
+    }
+  };
+}
 
 interface Loaded {
   readonly prom: typeof Prom;

@@ -179,38 +179,40 @@ function readPart(part: unknown, chunk: CompletionChunk): void {
   else if (typeof part["text"] === "string") chunk.text += part["text"];
 }
 
-const reasons: Readonly<Record<string, Ending["reason"]>> = {
-  stop: "stop",
-  end_turn: "stop",
-  stop_sequence: "stop",
-  eos: "stop",
-  complete: "stop",
-  completed: "stop",
-  length: "length",
-  max_tokens: "length",
-  max_output_tokens: "length",
-  model_length: "length",
-  content_filter: "filtered",
-  refusal: "filtered",
-  sensitive: "filtered",
-  safety: "filtered",
-  image_safety: "filtered",
-  recitation: "filtered",
-  blocklist: "filtered",
-  prohibited_content: "filtered",
-  image_prohibited_content: "filtered",
-  spii: "filtered",
-  error: "failed",
-  abort: "failed",
-  network_error: "failed",
-  insufficient_system_resource: "failed",
-  malformed_function_call: "failed",
-};
+const reasons: ReadonlyMap<string, Ending["reason"]> = new Map(
+  Object.entries({
+    stop: "stop",
+    end_turn: "stop",
+    stop_sequence: "stop",
+    eos: "stop",
+    complete: "stop",
+    completed: "stop",
+    length: "length",
+    max_tokens: "length",
+    max_output_tokens: "length",
+    model_length: "length",
+    content_filter: "filtered",
+    refusal: "filtered",
+    sensitive: "filtered",
+    safety: "filtered",
+    image_safety: "filtered",
+    recitation: "filtered",
+    blocklist: "filtered",
+    prohibited_content: "filtered",
+    image_prohibited_content: "filtered",
+    spii: "filtered",
+    error: "failed",
+    abort: "failed",
+    network_error: "failed",
+    insufficient_system_resource: "failed",
+    malformed_function_call: "failed",
+  }),
+);
 
 /** Returns `undefined` before the end, where the word is `null`, missing, empty, or "null". */
 function toEnding(word: unknown): Ending | undefined {
   if (typeof word !== "string" || word === "" || word === "null") return undefined;
-  return { reason: reasons[word.toLowerCase()] ?? "other", word };
+  return { reason: reasons.get(word.toLowerCase()) ?? "other", word };
 }
 
 /** More in one call is a mistake or an attack, and would use up any budget for good. */

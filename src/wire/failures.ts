@@ -61,25 +61,27 @@ const aboutTokens = /tokens?\b|context|length|prompt/i;
 
 const retriableStatuses = new Set([408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529]);
 
-const statusOfType: Readonly<Record<string, number>> = {
-  rate_limit_error: 429,
-  rate_limit_exceeded: 429,
-  tokens: 429,
-  requests: 429,
-  insufficient_quota: 402,
-  authentication_error: 401,
-  invalid_api_key: 401,
-  permission_error: 403,
-  not_found_error: 404,
-  model_not_found: 404,
-  invalid_request_error: 400,
-  context_length_exceeded: 400,
-  overloaded_error: 529,
-  timeout_error: 504,
-  server_error: 500,
-  internal_server_error: 500,
-  api_error: 500,
-};
+const statusOfType: ReadonlyMap<string, number> = new Map(
+  Object.entries({
+    rate_limit_error: 429,
+    rate_limit_exceeded: 429,
+    tokens: 429,
+    requests: 429,
+    insufficient_quota: 402,
+    authentication_error: 401,
+    invalid_api_key: 401,
+    permission_error: 403,
+    not_found_error: 404,
+    model_not_found: 404,
+    invalid_request_error: 400,
+    context_length_exceeded: 400,
+    overloaded_error: 529,
+    timeout_error: 504,
+    server_error: 500,
+    internal_server_error: 500,
+    api_error: 500,
+  }),
+);
 
 /** Returns an error's status. In a successful answer it comes from code, type and words. Default 500. */
 function effectiveStatus(status: number, info: ErrorInfo | undefined): number {
@@ -87,7 +89,7 @@ function effectiveStatus(status: number, info: ErrorInfo | undefined): number {
   const code = Number(info.code);
   if (Number.isInteger(code) && code >= 400 && code < 600) return code;
   const told = /\b(?:error|status) code:? ?([45]\d\d)\b/i.exec(info.message.slice(0, 200))?.[1];
-  return statusOfType[info.code ?? ""] ?? statusOfType[info.type ?? ""] ?? Number(told ?? 500);
+  return statusOfType.get(info.code ?? "") ?? statusOfType.get(info.type ?? "") ?? Number(told ?? 500);
 }
 
 /**

@@ -167,13 +167,15 @@ export function createTransport(options: TransportOptions): Transport {
   };
 }
 
-const decoders: Readonly<Record<string, () => NodeJS.ReadWriteStream>> = {
-  gzip: createGunzip,
-  "x-gzip": createGunzip,
-  deflate: createInflate,
-  br: createBrotliDecompress,
-  zstd: createZstdDecompress,
-};
+const decoders: ReadonlyMap<string, () => NodeJS.ReadWriteStream> = new Map(
+  Object.entries({
+    gzip: createGunzip,
+    "x-gzip": createGunzip,
+    deflate: createInflate,
+    br: createBrotliDecompress,
+    zstd: createZstdDecompress,
+  }),
+);
 /** How many encodings of one body may be nested. */
 const maxEncodings = 3;
 
@@ -184,7 +186,7 @@ const maxEncodings = 3;
 function toDecoded(body: Readable, encoding: string | readonly string[] | undefined): Readable {
   const names = [encoding ?? []].flat().flatMap((value) => value.toLowerCase().split(","));
   const wanted = names.map((name) => name.trim()).filter((name) => name !== "" && name !== "identity");
-  const create = wanted.toReversed().flatMap((name) => decoders[name] ?? []);
+  const create = wanted.toReversed().flatMap((name) => decoders.get(name) ?? []);
   if (create.length === 0 || create.length < wanted.length || create.length > maxEncodings) return body;
   const streams = [body, ...create.map((decoder) => decoder())];
   // The reader of the last stream sees an error of any of them.

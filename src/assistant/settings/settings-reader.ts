@@ -295,13 +295,15 @@ const lengthInstructions = {
 } as const;
 
 /** The languages of the catalogue by their names in the setting `language`. */
-const spoken: Readonly<Record<string, Language>> = {
-  English: "en",
-  German: "de",
-  French: "fr",
-  Spanish: "es",
-  Japanese: "ja",
-};
+const spoken: ReadonlyMap<string, Language> = new Map(
+  Object.entries({
+    English: "en",
+    German: "de",
+    French: "fr",
+    Spanish: "es",
+    Japanese: "ja",
+  }),
+);
 
 /**
  * The language of Parley's own words, if a person has set a language for themselves or for the conversation.
@@ -309,7 +311,7 @@ const spoken: Readonly<Record<string, Language>> = {
  */
 export function toSpokenLanguage({ language }: EffectiveValues): Language | undefined {
   const isOwn = language?.from === "person" || language?.from === "conversation";
-  return isOwn ? spoken[language.value] : undefined;
+  return isOwn ? spoken.get(language.value) : undefined;
 }
 
 /** The headings of the layers' instructions, in their order. What is said later tends to weigh more. */

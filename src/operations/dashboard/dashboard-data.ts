@@ -263,10 +263,11 @@ function sum(numbers: readonly number[]): number {
 }
 
 function sumCounts(all: readonly Readonly<Record<string, number>>[]): Record<string, number> {
-  const total: Record<string, number> = {};
-  for (const counts of all)
-    for (const [name, count] of Object.entries(counts)) total[name] = (total[name] ?? 0) + count;
-  return total;
+  const entries = all.flatMap((counts) => Object.entries(counts));
+  const sums = [...Map.groupBy(entries, ([name]) => name)].map(
+    ([name, same]) => [name, sum(same.map(([, count]) => count))] as const,
+  );
+  return Object.fromEntries(sums);
 }
 
 /** Usage by each of its labels, with the most calls first. Days are in their order. */

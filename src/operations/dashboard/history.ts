@@ -88,7 +88,7 @@ export function createDayHistory(options: DayHistoryOptions) {
     const time = Math.floor(clock.now() / sliceMs) * sliceMs;
     const last = kept.at(-1);
     if (last?.time === time) return last;
-    const started: Counts = { time, turns: 0, failed: 0, refused: {}, models: {} };
+    const started = noCounts(time);
     kept = [...recent(), started];
     return started;
   };
@@ -165,7 +165,7 @@ export function createDayHistory(options: DayHistoryOptions) {
       })),
     /** Returns each model since then (Unix ms), the busiest first. */
     modelsSince(since: number): readonly ModelTimes[] {
-      const sum: Counts = { time: 0, turns: 0, failed: 0, refused: {}, models: {} };
+      const sum = noCounts(0);
       for (const slice of recent()) if (slice.time + sliceMs > since) merge(sum, slice);
       return toTimes(sum.models);
     },
@@ -179,6 +179,15 @@ export function createDayHistory(options: DayHistoryOptions) {
 }
 
 export type DayHistory = ReturnType<typeof createDayHistory>;
+
+/** Models may be called anything, so their counts are in objects without a prototype. */
+function noCounts(time: number): Counts {
+  const [refused, models] = [Object.create(null), Object.create(null)] as [
+    Counts["refused"],
+    Counts["models"],
+  ];
+  return { time, turns: 0, failed: 0, refused, models };
+}
 
 function bump(counts: Record<string, number>, name: string | number, by = 1): void {
   counts[name] = (counts[name] ?? 0) + by;
@@ -228,7 +237,12 @@ function quantile(buckets: Buckets, share: number): number | null {
 /** Reads saved counts, but not those of another version. */
 function toCounts(value: Json | undefined): Counts[] {
   const saved = value as { readonly version?: unknown; readonly slices?: unknown } | null | undefined;
-  return saved?.version === version && Array.isArray(saved.slices) ? (saved.slices as Counts[]) : [];
+  if (saved?.version !== version || !Array.isArray(saved.slices)) return [];
+  return (saved.slices as Counts[]).map((slice) => {
+    const counts = noCounts(slice.time);
+    merge(counts, slice);
+    return counts;
+  });
 }
 
 /** What is sampled. */

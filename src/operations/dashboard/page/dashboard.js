@@ -230,7 +230,10 @@ function usageTable(caption, sums, names) {
   return table(
     caption,
     [word("dashboard.name"), ...used.map(([title]) => title)],
-    sums.map((sum) => [names[sum.key] ?? sum.key, ...used.map(([, text]) => text(sum))]),
+    sums.map((sum) => [
+      (Object.hasOwn(names, sum.key) && names[sum.key]) || sum.key,
+      ...used.map(([, text]) => text(sum)),
+    ]),
   );
 }
 
