@@ -8,30 +8,16 @@ import { systemClock } from "../../support/clock.ts";
 /** A preview is left out where there is no room for it: growing text, a sign of work. All else is final. */
 export type Urgency = "final" | "preview";
 
-/** What a lane is expected to take. */
+/** What a lane takes. */
 export interface LaneLimit {
-  /** How many calls fit into any `windowMs`, until the platform says otherwise. */
+  /** How many calls fit into any `windowMs`. */
   readonly perWindow: number;
   readonly windowMs: number;
-  /** Rate limits never lower the capacity below this. */
-  readonly floor: number;
   /**
-   * Whether the platform takes at least `perWindow`, and perhaps more. Until it has refused a call, only
-   * previews and reserved capacity are limited. Default false.
+   * Whether the platform takes at least `perWindow`, and perhaps more. Final calls above that are sent one
+   * after another. Default false.
    */
   readonly isMinimum?: boolean;
-  /**
-   * Whether other processes count against it too, even one that has just ended. Until this one has counted
-   * for a window, a refusal does not say how many calls the platform takes. Default false.
-   */
-  readonly isShared?: boolean;
-}
-
-/** What the headers of a response say about a lane. */
-interface LaneState {
-  readonly remaining: number;
-  readonly resetMs: number;
-  readonly limit?: number;
 }
 
 /** A call of the platform's API that shows something to people. */
@@ -61,7 +47,7 @@ export interface DeliveryScheduler extends DeliveryState {
   /**
    * Sends a call when it is its turn: final ones first, then the oldest. Where the platform refuses it
    * as too many (a ParleyError with `retryAfterMs`), its first lane (or `detail.lane`) is closed for that
-   * time.
+   * time. Nothing else changes: the call does not count, and later ones find the same room.
    * @throws what `work` throws; the reason of `signal`; ParleyError `platform-unreachable` with
    *   `retryAfterMs` where it would be sent after its deadline
    */
@@ -70,8 +56,6 @@ export interface DeliveryScheduler extends DeliveryState {
   waitMs(lanes: readonly string[], urgency: Urgency): number;
   /** Reserves capacity for one final call of a lane. Returns `undefined` where there is none now. */
   reserve(lane: string): Reservation | undefined;
-  /** Takes in what a response's headers say about a lane. */
-  learn(lane: string, state: LaneState): void;
   /** Notes that a reply is live there and shares the room for previews. Returns what ends that. */
   join(lane: string): () => void;
   /** Returns the time between two previews of a live reply, in milliseconds. Infinity means no previews. */
@@ -82,7 +66,7 @@ export interface DeliveryScheduler extends DeliveryState {
 export interface DeliverySchedulerOptions {
   /** {@link Platform.id}, for metrics. */
   readonly platform: string;
-  /** Returns what a lane takes until the platform says otherwise, or `undefined` where no limit is known. */
+  /** Returns what a lane takes, or `undefined` where no limit is known. */
   readonly limitOf: (lane: string) => LaneLimit | undefined;
   /** When this many calls wait, new turns are refused as busy. Default 500. */
   readonly maxWaiting?: number;
@@ -118,7 +102,7 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
     if (lanes.size >= maxLanes) {
       for (const [other, lane] of lanes) if (lane.isIdle(time)) lanes.delete(other);
     }
-    const lane = createDeliveryLane(limitOf(name), time);
+    const lane = createDeliveryLane(limitOf(name));
     lanes.set(name, lane);
     return lane;
   }
@@ -227,10 +211,12 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
       await turn;
       meter?.({ kind: "delivered", platform, method, urgency, seconds: (now() - since) / 1000 });
     }
+    let isRefused = false;
     try {
       return await work();
     } catch (error) {
       if (isParleyError(error) && error.retryAfterMs !== undefined) {
+        isRefused = true;
         meter?.({ kind: "limited", platform, method });
         const { lane } = error.detail;
         const named = call.lanes.findIndex((name) => name === lane);
@@ -239,7 +225,7 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
       throw error;
     } finally {
       const answeredAt = now();
-      for (const lane of its) lane.answered(answeredAt);
+      for (const lane of its) lane.answered(answeredAt, isRefused);
       pump();
     }
   }
@@ -281,10 +267,6 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
         },
       };
     },
-    learn(name, state) {
-      const time = now();
-      laneOf(name, time).learn(state, time);
-    },
     join(name) {
       const lane = laneOf(name, now());
       lane.live += 1;
@@ -295,8 +277,7 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
       };
     },
     previewIntervalMs(name) {
-      const time = now();
-      return laneOf(name, time).previewIntervalMs(time);
+      return laneOf(name, now()).previewIntervalMs();
     },
     isFull: () => queue.length >= maxWaiting,
     waiting() {
@@ -316,29 +297,19 @@ function isBefore(waiting: Urgency, later: Urgency): boolean {
 
 /** The part of a lane that previews may use, so that final calls find room. */
 const previewShare = 0.7;
-/** A window without a refusal gives back this part of what refusals have taken. */
-const recoveryShare = 0.1;
-const loweredShare = 0.9;
-/** How long a refusal limits what a lane is known to take. */
-const refusalMs = 10 * 60_000;
-/** Different responses place the end of one window within this time. */
-const sameWindowMs = 250;
+/** How long an answer takes. A call that waits for one is looked at again then. */
+const answerMs = 100;
 /** Previews that would be further apart are left out. */
 const maxPreviewIntervalMs = 15_000;
 
 type DeliveryLane = ReturnType<typeof createDeliveryLane>;
 
 /** Tracks one limit of the platform. Times such as `at` are milliseconds of one steady clock. */
-function createDeliveryLane(limit: LaneLimit | undefined, madeAt: number) {
-  const windowMs = limit?.windowMs ?? 0;
-  let most = limit?.perWindow ?? Infinity;
-  let capacity = most;
-  let raisedAt = madeAt;
+function createDeliveryLane(limit: LaneLimit | undefined) {
+  const { perWindow = Infinity, windowMs = 0, isMinimum = false } = limit ?? {};
   let closedUntil = Number.NEGATIVE_INFINITY;
-  let refusedAt = Number.NEGATIVE_INFINITY;
   let reserved = 0;
   let inFlight = 0;
-  let said: { readonly remaining: number; readonly resetAt: number } | undefined;
   /** When calls were answered. The platform has counted each between its start and then. */
   const times: number[] = [];
 
@@ -349,22 +320,12 @@ function createDeliveryLane(limit: LaneLimit | undefined, madeAt: number) {
     return times;
   }
 
-  function recover(at: number): void {
-    if (capacity >= most || windowMs === 0) return;
-    const windows = Math.floor((at - raisedAt) / windowMs);
-    if (windows < 1) return;
-    raisedAt += windows * windowMs;
-    capacity = Math.min(most, capacity + Math.max(1, most * recoveryShare) * windows);
-  }
-
-  function roomOf(urgency: Urgency, hasReservation: boolean, at: number): number {
-    recover(at);
-    if (capacity === Infinity) return Infinity;
-    if (limit?.isMinimum === true && urgency !== "preview" && at > refusedAt + refusalMs) return Infinity;
+  function roomOf(urgency: Urgency, hasReservation: boolean): number {
+    if (perWindow === Infinity) return Infinity;
     const usable =
-      urgency === "final" || capacity <= 1
-        ? Math.ceil(capacity)
-        : Math.min(Math.ceil(capacity * previewShare), Math.floor(capacity) - 1);
+      urgency === "final" || perWindow <= 1
+        ? perWindow
+        : Math.min(Math.ceil(perWindow * previewShare), perWindow - 1);
     return Math.max(1, usable - (hasReservation ? 0 : reserved));
   }
 
@@ -373,53 +334,31 @@ function createDeliveryLane(limit: LaneLimit | undefined, madeAt: number) {
     live: 0,
     /** Returns when such a call may be sent, after `ahead` others. A time up to `at` means at once. */
     freeAt(urgency: Urgency, at: number, ahead = 0, hasReservation = false): number {
-      let free = closedUntil;
-      if (said !== undefined && at < said.resetAt && inFlight + ahead >= said.remaining)
-        free = Math.max(free, said.resetAt);
-      const room = roomOf(urgency, hasReservation, at);
       const used = recent(at);
       const count = used.length + inFlight;
-      const missing = count + ahead + 1 - room;
-      if (missing > 0) {
-        const rounds = Math.floor((missing - 1) / Math.max(1, count));
-        const slot = (missing - 1) % Math.max(1, count);
-        free = Math.max(free, (used[slot] ?? at) + (rounds + 1) * windowMs);
-      }
-      return free;
+      const missing = count + ahead + 1 - roomOf(urgency, hasReservation);
+      if (missing <= 0) return closedUntil;
+      if (isMinimum && urgency === "final") return Math.max(closedUntil, at + (inFlight + ahead) * answerMs);
+      const rounds = Math.floor((missing - 1) / Math.max(1, count));
+      const slot = (missing - 1) % Math.max(1, count);
+      return Math.max(closedUntil, (used[slot] ?? at) + (rounds + 1) * windowMs);
     },
     /** Counts a call, from now until a window after its answer. */
     sent(): void {
       inFlight += 1;
     },
-    /** Notes the answer to a call that {@link sent} has counted. */
-    answered(at: number): void {
+    /** Notes the answer to a call that {@link sent} has counted. One that was refused does not count. */
+    answered(at: number, isRefused: boolean): void {
       inFlight -= 1;
-      if (limit !== undefined) times.push(at);
+      if (limit !== undefined && !isRefused) times.push(at);
     },
-    /** Notes that the platform refused a call. Nothing is sent for that long, and less from then on. */
+    /** Notes that the platform refused a call. Nothing is sent for that long. */
     limited(retryAfterMs: number, at: number): void {
       closedUntil = Math.max(closedUntil, at + retryAfterMs);
-      refusedAt = at;
-      if (limit === undefined || (limit.isShared === true && at - madeAt < windowMs)) return;
-      // The refused call, which is still in flight, does not count.
-      const taken = Math.max(0, recent(at).length + inFlight - 1);
-      capacity = Math.max(limit.floor, Math.min(capacity, Math.floor(taken * loweredShare)));
-      raisedAt = at + retryAfterMs;
-    },
-    /** Takes in what a response's headers say. `limit` replaces the expected number of calls in a window. */
-    learn({ remaining, resetMs, limit: perWindow }: LaneState, at: number): void {
-      const resetAt = at + resetMs;
-      // Responses overtake each other within a window.
-      const isSameWindow = said !== undefined && Math.abs(said.resetAt - resetAt) < sameWindowMs;
-      said = { remaining: isSameWindow ? Math.min(said?.remaining ?? 0, remaining) : remaining, resetAt };
-      if (perWindow === undefined || most === Infinity) return;
-      capacity = capacity >= most ? perWindow : Math.min(capacity, perWindow);
-      most = perWindow;
     },
     /** Reserves capacity for one call. Returns false where there is none. */
     reserve(at: number): boolean {
-      recover(at);
-      if (recent(at).length + inFlight + reserved + 1 > Math.max(1, Math.ceil(capacity))) return false;
+      if (recent(at).length + inFlight + reserved + 1 > perWindow) return false;
       reserved += 1;
       return true;
     },
@@ -427,17 +366,16 @@ function createDeliveryLane(limit: LaneLimit | undefined, madeAt: number) {
       reserved -= 1;
     },
     /** Returns the time between two previews of one reply. Infinity means that there is no room for them. */
-    previewIntervalMs(at: number): number {
-      const room = roomOf("preview", false, at);
+    previewIntervalMs(): number {
+      const room = roomOf("preview", false);
       if (room === Infinity) return 0;
       const interval = (lane.live * windowMs) / room;
       return interval > maxPreviewIntervalMs ? Infinity : interval;
     },
     /** Whether a new lane would know as much as this one. */
     isIdle(at: number): boolean {
-      recover(at);
       const isQuiet = inFlight === 0 && reserved === 0 && lane.live === 0 && recent(at).length === 0;
-      return isQuiet && capacity >= most && at >= Math.max(closedUntil, said?.resetAt ?? 0);
+      return isQuiet && at >= closedUntil;
     },
   };
   return lane;

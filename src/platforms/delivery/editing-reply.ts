@@ -4,7 +4,7 @@ import type { Json } from "../../core/events.ts";
 import type { ReplyFile, Reply } from "../../core/platform.ts";
 import type { ReplyAction } from "../../core/press.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { systemClock, sleepUnlessAborted } from "../../support/clock.ts";
+import { systemClock } from "../../support/clock.ts";
 import type { SuspensionWatch, Urgency } from "./delivery-scheduler.ts";
 import {
   type EditTarget,
@@ -49,8 +49,6 @@ interface EditingReplyOptions {
 
 /** After this many consecutive failures streaming stops, and only the final text is shown. */
 const maxFailures = 3;
-/** The upper limit of the edit interval, which doubles with each rate limit. */
-const maxIntervalMs = 10_000;
 /** How long final calls are retried. */
 const endingMs = 120_000;
 /** How long saving the address is tried at the end, and before something is removed. */
@@ -61,7 +59,7 @@ const maxRoomWaitMs = 1000;
 /**
  * Creates a reply in messages that are posted once and then edited. The first text is shown at once, and
  * later text at least `minEditIntervalMs` apart, both where the target has room. Calls never overlap, and the
- * latest text wins. Failed edits slow streaming down and finally stop it. The final text is retried for two
+ * latest text wins. After three failures in a row only the final text is shown, which is retried for two
  * minutes. After the process was suspended, everything waits a second, since another process may have resumed
  * the reply.
  */
@@ -192,8 +190,6 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
 
   async function showEnding(ending: Ending): Promise<void> {
     const deadline = clock.monotonic() + endingMs;
-    const waitMs = Math.min(pace.limitedMs(), endingMs);
-    if (waitMs > 0) await sleepUnlessAborted(waitMs, abandoned.signal, clock);
     abandoned.signal.throwIfAborted();
     const isFilesAlone = text === "" && isBare(ending) && shown.count() === 0 && files.count() > 0;
     if (!isFilesAlone) await showMessages(ending, deadline);
@@ -270,10 +266,9 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
 function createPace(target: EditTarget, suspendedMs: () => number, clock: Clock) {
   let hasTriedText = false;
   let failures = 0;
-  let intervalMs = target.minEditIntervalMs;
   let lastCallAt = Number.NEGATIVE_INFINITY;
-  /** The platform limits the rate until this time. */
-  let limitedUntil = Number.NEGATIVE_INFINITY;
+  /** Growing text is left out until this time, because the platform limits the rate. */
+  let growsFrom = Number.NEGATIVE_INFINITY;
   /** The target has no room until this time. */
   let noRoomUntil = Number.NEGATIVE_INFINITY;
 
@@ -283,9 +278,9 @@ function createPace(target: EditTarget, suspendedMs: () => number, clock: Clock)
     /** How long a change has to wait. The first text does not wait for the interval after a status. */
     waitMs(hasText: boolean): number {
       const isFirstText = hasText && !hasTriedText;
-      const intervalEndsAt = isFirstText ? Number.NEGATIVE_INFINITY : lastCallAt + intervalMs;
+      const intervalEndsAt = isFirstText ? Number.NEGATIVE_INFINITY : lastCallAt + target.minEditIntervalMs;
       const now = clock.monotonic();
-      const waitMs = Math.max(Math.max(intervalEndsAt, limitedUntil, noRoomUntil) - now, suspendedMs());
+      const waitMs = Math.max(Math.max(intervalEndsAt, growsFrom, noRoomUntil) - now, suspendedMs());
       if (waitMs > 0) return waitMs;
       const roomInMs = Math.min(target.roomInMs?.(isFirstText ? "first" : "preview") ?? 0, maxRoomWaitMs);
       noRoomUntil = now + roomInMs;
@@ -301,21 +296,16 @@ function createPace(target: EditTarget, suspendedMs: () => number, clock: Clock)
       failures = 0;
     },
     /** Notes a failure, and returns what the log says about it. */
-    failed(error: unknown): { readonly failures: number; readonly intervalMs: number } {
+    failed(error: unknown): { readonly failures: number } {
       failures += 1;
       lastCallAt = clock.monotonic();
       const retryAfterMs = isParleyError(error) ? error.retryAfterMs : undefined;
-      if (retryAfterMs !== undefined) {
-        intervalMs = Math.min(intervalMs * 2, maxIntervalMs);
-        limitedUntil = lastCallAt + retryAfterMs;
-      }
-      return { failures, intervalMs };
+      if (retryAfterMs !== undefined) growsFrom = lastCallAt + retryAfterMs;
+      return { failures };
     },
     giveUp(): void {
       failures = maxFailures;
     },
-    /** How long the platform limits the rate still. */
-    limitedMs: () => limitedUntil - clock.monotonic(),
   };
 }
 

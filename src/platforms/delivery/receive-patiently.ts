@@ -85,8 +85,8 @@ export function createRefusalSchedule(now: () => number) {
 }
 
 /**
- * Repeats a platform call until it succeeds, with exponential backoff and at least the platform's
- * Retry-After. Permanent errors (missing permission, rejected content, no store) are thrown at once.
+ * Repeats a platform call until it succeeds: after the platform's Retry-After where it names one, and half a
+ * second at least, else with exponential backoff. Permanent errors (missing permission, rejected content, no store) are thrown at once.
  * Transient ones are thrown when the next attempt would start after `deadline` (by {@link Clock.monotonic}).
  * @param clock default: the time of this process
  * @throws the last error, or the reason of `signal` when it aborts
@@ -102,8 +102,9 @@ export function retryPlatformCall<T>(
     clock,
     deadline,
     delayMs(error, attempt) {
-      const askedMs = isParleyError(error) ? (error.retryAfterMs ?? 0) : 0;
-      return isTransient(error) ? Math.max(backoffMs(attempt, backoffs.shared), askedMs) : undefined;
+      const askedMs = isParleyError(error) ? error.retryAfterMs : undefined;
+      if (askedMs !== undefined) return Math.max(backoffs.shared.baseMs, askedMs);
+      return isTransient(error) ? backoffMs(attempt, backoffs.shared) : undefined;
     },
   });
 }

@@ -31,7 +31,6 @@ import { discordCode, errorCodes, toParleyError } from "../errors.ts";
 import { withLocalizations } from "../intake/locales.ts";
 import {
   createDiscordScheduler,
-  createLimitReader,
   createSending,
   isOldMessage,
   lanes,
@@ -102,7 +101,7 @@ interface NewThread {
  * something, and most others, wait for their turn under Discord's limits.
  */
 export interface DiscordApi {
-  /** Orders what is shown, under the limits that Discord's responses name. */
+  /** Orders what is shown, under Discord's limits. */
   readonly scheduler: DeliveryScheduler;
   /**
    * Posts a message, as an ordinary one where Discord refuses a reply. That needs the permission Read Message
@@ -191,8 +190,8 @@ export interface DiscordApi {
 /**
  * Creates the REST client. Requests are independent of the gateway client, which drops its token on
  * `destroy`. Interactions have a REST instance of their own, because Discord exempts them from its limit over
- * all routes. Messages of interactions have a limit for each token and count against no other. They are not
- * delayed, except edits of messages older than an hour.
+ * all routes. Messages of interactions have a limit for each token and count against no other. They are
+ * delayed only after a refusal, except edits of messages older than an hour.
  */
 export function createDiscordApi(options: {
   readonly token: string;
@@ -237,7 +236,6 @@ export function createDiscordApi(options: {
       method === "PATCH" || Math.max(timeToReset, retryAfter) > maxRateLimitWaitMs,
   });
   const open = { auth: false } as const;
-  rest.on(RESTEvents.Response, createLimitReader(scheduler, offset));
   for (const one of [rest, interactions])
     one.on(RESTEvents.Response, (_, response) => options.onResponse?.(response));
   const resets = [rest, interactions].map((one) => createRateLimitReset(one));
@@ -428,7 +426,7 @@ export function createDiscordApi(options: {
     // A follow-up has no nonce. Repeating a POST whose response was lost would post the message twice.
     async followUp({ applicationId, token }, body, given = {}) {
       await acknowledgements.get(token);
-      return sending.show("follow-up", [], given, () =>
+      return sending.show("follow-up", [lanes.interaction(token)], given, () =>
         send("follow up on an interaction", () =>
           interactions.post(Routes.webhook(applicationId, token), {
             ...open,
@@ -441,7 +439,8 @@ export function createDiscordApi(options: {
     },
     async editFollowUp({ applicationId, token }, messageId, body, given = {}) {
       await acknowledgements.get(token);
-      return sending.show("follow-up edit", oldLane(messageId, messageId), given, () =>
+      const its = [...oldLane(messageId, messageId), lanes.interaction(token)];
+      return sending.show("follow-up edit", its, given, () =>
         send("edit an interaction's message", () =>
           interactions.patch(Routes.webhookMessage(applicationId, token, messageId), {
             ...open,
@@ -459,7 +458,7 @@ export function createDiscordApi(options: {
     },
     async deleteFollowUp({ applicationId, token }, messageId) {
       await acknowledgements.get(token);
-      await sending.show("follow-up deletion", [], {}, () =>
+      await sending.show("follow-up deletion", [lanes.interaction(token)], {}, () =>
         send("delete an interaction's message", () =>
           interactions.delete(Routes.webhookMessage(applicationId, token, messageId), open),
         ),

@@ -1,4 +1,4 @@
-import { type APIRequest, type ResponseLike, DefaultRestOptions, type RESTOptions } from "discord.js";
+import { type ResponseLike, DefaultRestOptions, type RESTOptions } from "discord.js";
 import type { Clock } from "../../../core/clock.ts";
 import { isParleyError } from "../../../core/errors.ts";
 import type { Meter, Log } from "../../../core/telemetry.ts";
@@ -30,6 +30,8 @@ export const lanes = {
   oldEdits: (id: string) => `old-edits ${id}`,
   threads: (channelId: string) => `threads ${channelId}`,
   typing: (channelId: string) => `typing ${channelId}`,
+  /** Covers the messages of one interaction. How many it takes is not known, only that it has refused one. */
+  interaction: (token: string) => `interaction ${token}`,
 } as const;
 
 /** How many requests a second Discord allows a bot in total. It raises that for large bots. */
@@ -37,21 +39,23 @@ const usualRequestsPerSecond = 50;
 
 /** Leaves some room for requests of the gateway's client, which are not scheduled. */
 function toGlobalLimit(requestsPerSecond: number): LaneLimit {
-  const perWindow = Math.max(1, Math.floor(requestsPerSecond * 0.96));
-  return { perWindow, windowMs: 1000, floor: Math.min(5, perWindow), isShared: true };
+  return { perWindow: Math.max(1, Math.floor(requestsPerSecond * 0.96)), windowMs: 1000 };
 }
 
 /** Look-ups are scheduled as previews, which use 21 of it. */
-const lookUpLimit: LaneLimit = { perWindow: 30, windowMs: 1000, floor: 1 };
-const typingLimit: LaneLimit = { perWindow: 8, windowMs: 1000, floor: 1 };
-/** These starting values match Discord's headers, which say more from the first response on. */
+const lookUpLimit: LaneLimit = { perWindow: 30, windowMs: 1000 };
+const typingLimit: LaneLimit = { perWindow: 8, windowMs: 1000 };
+/**
+ * These match Discord's headers. The library reads those of each response too, and refuses a request of which
+ * they say that Discord would refuse it.
+ */
 const channelLimits: Readonly<Record<string, LaneLimit>> = {
-  posts: { perWindow: 5, windowMs: 5000, floor: 1 },
-  edits: { perWindow: 5, windowMs: 5000, floor: 1 },
+  posts: { perWindow: 5, windowMs: 5000 },
+  edits: { perWindow: 5, windowMs: 5000 },
   // This limit is not published and in no header. It is what other bots have met.
-  "old-edits": { perWindow: 3, windowMs: 20_000, floor: 1 },
-  threads: { perWindow: 10, windowMs: 5000, floor: 1 },
-  typing: { perWindow: 5, windowMs: 5000, floor: 1 },
+  "old-edits": { perWindow: 3, windowMs: 20_000 },
+  threads: { perWindow: 10, windowMs: 5000 },
+  typing: { perWindow: 5, windowMs: 5000 },
 };
 
 const oldMs = 3_600_000;
@@ -95,35 +99,6 @@ export function createDiscordScheduler({
   });
 }
 
-/** Returns the limit of a request, by its route, or `undefined` where it shows nothing. */
-function laneOf(method: string, path: string): string | undefined {
-  const [, channelId = "", rest = ""] = /^\/channels\/(\d+)\/(.+)$/.exec(path) ?? [];
-  if (method === "POST" && rest === "messages") return lanes.posts(channelId);
-  if (method === "PATCH" && /^messages\/\d+$/.test(rest)) return lanes.edits(channelId);
-  if (method === "POST" && /^(messages\/\d+\/)?threads$/.test(rest)) return lanes.threads(channelId);
-  if (method === "POST" && rest === "typing") return lanes.typing(channelId);
-  return undefined;
-}
-
-/** Passes the limits in response headers to the scheduler. `offsetMs` is added to the end of a window. */
-export function createLimitReader(
-  scheduler: Pick<DeliveryScheduler, "learn">,
-  offsetMs: number,
-): (request: Pick<APIRequest, "method" | "path">, response: Pick<ResponseLike, "headers">) => void {
-  return ({ method, path }, { headers }) => {
-    const lane = laneOf(method, path);
-    const remaining = headers.get("x-ratelimit-remaining");
-    const resetAfter = headers.get("x-ratelimit-reset-after");
-    const limit = Number(headers.get("x-ratelimit-limit") ?? Number.NaN);
-    if (lane === undefined || remaining === null || resetAfter === null) return;
-    scheduler.learn(lane, {
-      remaining: Number(remaining),
-      resetMs: Number(resetAfter) * 1000 + offsetMs,
-      ...(limit > 0 ? { limit } : {}),
-    });
-  };
-}
-
 /** How a request that shows something is sent. After `signal` has aborted, nothing is sent. */
 export interface SendOptions {
   readonly signal?: AbortSignal | undefined;
@@ -142,7 +117,7 @@ export interface SendOptions {
 interface Sending {
   /**
    * Sends a request that shows something and counts against these lanes. One that Discord refuses as too many
-   * is sent again when there is room, until its deadline, except a preview. Without lanes it is not delayed.
+   * is sent again when there is room, until its deadline, except a preview.
    */
   show<T>(method: string, names: readonly string[], options: SendOptions, work: () => Promise<T>): Promise<T>;
   /**
@@ -164,7 +139,7 @@ export function createSending(scheduler: DeliveryScheduler, clock: Clock): Sendi
         } catch (error) {
           const retryAfterMs = isParleyError(error) ? error.retryAfterMs : undefined;
           // The lane is closed until then, so that the next call waits there.
-          if (retryAfterMs === undefined || urgency === "preview" || names.length === 0) throw error;
+          if (retryAfterMs === undefined || urgency === "preview") throw error;
           if (clock.monotonic() + retryAfterMs > deadline) throw error;
         }
       }

@@ -396,8 +396,8 @@ const [minuteMs, channelMs] = [61_000, 5300];
 export const noticeTiming: CallTiming = { urgency: "final", withinMs: minuteMs };
 /** Slack takes "several hundred" posts a minute in a workspace, and about one a second in a channel. */
 const postLimits: { readonly workspace: LaneLimit; readonly channel: LaneLimit } = {
-  workspace: { perWindow: 300, windowMs: minuteMs, floor: 60, isMinimum: true },
-  channel: { perWindow: 5, windowMs: channelMs, floor: 3, isMinimum: true },
+  workspace: { perWindow: 300, windowMs: minuteMs, isMinimum: true },
+  channel: { perWindow: 5, windowMs: channelMs, isMinimum: true },
 };
 /**
  * Slack takes at least so many calls a minute in tiers 2, 3 and 4.
@@ -427,9 +427,7 @@ function limitOfLane(lane: string): LaneLimit | undefined {
   if (lane === lanes.post) return postLimits.workspace;
   if (lane.startsWith(`${lanes.post} `)) return postLimits.channel;
   const most = perMinute[lane];
-  return most === undefined
-    ? undefined
-    : { perWindow: most, windowMs: minuteMs, floor: Math.ceil(most / 5), isMinimum: true };
+  return most === undefined ? undefined : { perWindow: most, windowMs: minuteMs, isMinimum: true };
 }
 
 /** Names the limit in the error of a post, because Slack does not say which of its limits was reached. */

@@ -153,7 +153,7 @@ describe("createEditingReply", () => {
     expect(textsOf(target)).toEqual(["| a | b |\n|---|---|\n| 1"]);
   });
 
-  it("slows down when it is rate limited", async () => {
+  it("grows again after a rate limit, and as fast as before", async () => {
     const { reply, target } = setUp();
     await reply.show();
     target.failures.push(tooFast(3000));
@@ -165,26 +165,10 @@ describe("createEditingReply", () => {
     await vi.advanceTimersByTimeAsync(1);
     expect(textsOf(target)).toEqual(["b"]);
     reply.write({ text: "c" });
-    await vi.advanceTimersByTimeAsync(1999);
+    await vi.advanceTimersByTimeAsync(999);
     expect(textsOf(target)).toEqual(["b"]);
     await vi.advanceTimersByTimeAsync(1);
     expect(textsOf(target)).toEqual(["c"]);
-  });
-
-  it("never waits longer than ten seconds between edits", async () => {
-    const { reply, target } = setUp();
-    await reply.show();
-    for (let round = 0; round < 8; round += 1) {
-      target.failures.push(tooFast(1));
-      reply.write({ text: `round ${round}` });
-      await vi.advanceTimersByTimeAsync(20_000);
-      expect(textsOf(target)).toEqual([`round ${round}`]);
-    }
-    reply.write({ text: "before" });
-    await settle();
-    reply.write({ text: "after" });
-    await vi.advanceTimersByTimeAsync(10_000);
-    expect(textsOf(target)).toEqual(["after"]);
   });
 
   it("stops streaming after three failures and still shows the end", async () => {
@@ -213,20 +197,6 @@ describe("createEditingReply", () => {
     const [, , first, second, third] = target.calls;
     expect((second?.at ?? 0) - (first?.at ?? 0)).toBeGreaterThanOrEqual(500);
     expect((third?.at ?? 0) - (second?.at ?? 0)).toBeGreaterThanOrEqual(20_000);
-  });
-
-  it("does not end before the Retry-After of a streaming edit", async () => {
-    const { reply, target } = setUp();
-    await reply.show();
-    target.failures.push(tooFast(5000));
-    reply.write({ text: "a" });
-    await settle();
-    const failedAt = target.calls.at(-1)?.at ?? 0;
-    const finished = reply.finish();
-    await vi.advanceTimersByTimeAsync(60_000);
-    await finished;
-    expect(target.calls).toHaveLength(3);
-    expect((target.calls.at(-1)?.at ?? 0) - failedAt).toBeGreaterThanOrEqual(5000);
   });
 
   it("rejects when the end cannot be shown within two minutes, and can still fail", async () => {

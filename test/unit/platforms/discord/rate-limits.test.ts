@@ -94,6 +94,43 @@ describe("rate limits without a Retry-After", () => {
   });
 });
 
+describe("two refusals of a second", () => {
+  let harness: Harness;
+  beforeEach(async () => {
+    harness = await startHarness();
+  });
+  afterEach(() => harness.close());
+
+  for (const [where, retryAfter] of Object.entries({
+    "a header": undefined,
+    "the body alone": "empty",
+  } as const))
+    for (const method of ["POST", "PATCH"])
+      test(`of ${method}, named in ${where}, delay the final text by no more than that`, async () => {
+        const { simulator, receiver, platform } = harness;
+        const ada = simulator.person("Ada");
+        const direct = simulator.directMessages(ada);
+        ada.sends({ channel: direct, text: "hello" });
+        const { address } = await until(() => receiver.events[0]);
+        const reply = platform.openReply(address, { saveAddress: () => Promise.resolve() });
+        const fault = { method, route: "/messages", status: 429, retryAfterMs: 1000, times: 2 };
+        simulator.fail(retryAfter === undefined ? fault : { ...fault, retryAfter });
+        await reply.show();
+        let text = "";
+        let saidAt = 0;
+        for (let words = 0; words < 60; words += 1) {
+          text += "word ";
+          reply.write({ text });
+          saidAt = clock.monotonic();
+          await clock.skip(60);
+        }
+        await reply.finish();
+        expect(simulator.requests.filter(({ status }) => status === 429)).toHaveLength(2);
+        expect(clock.monotonic() - saidAt).toBeLessThan(2500);
+        expect(direct.fromBot().map((message) => message.text)).toEqual([text.trim()]);
+      });
+});
+
 describe("a suspension of the process", () => {
   let discord: DiscordSimulator;
   let suspensions: SuspensionWatch;
