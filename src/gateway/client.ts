@@ -301,13 +301,12 @@ function isTime(value: unknown): value is number {
   return typeof value === "number" && value >= 0 && value < 99 * 60 * 60;
 }
 
-/** Adds the text where a service sends only segments. */
+/** Adds the text where a service sends only segments, and an empty one where it sends null for silence. */
 function withText(value: unknown): unknown {
-  if (!isFields(value) || typeof value["text"] === "string" || !Array.isArray(value["segments"]))
-    return value;
-  const parts = (value["segments"] as unknown[]).map((segment) =>
-    isFields(segment) ? segment["text"] : undefined,
-  );
+  if (!isFields(value) || typeof value["text"] === "string") return value;
+  const { segments, text } = value;
+  if (!Array.isArray(segments)) return text === null ? { ...value, text: "" } : value;
+  const parts = (segments as unknown[]).map((segment) => (isFields(segment) ? segment["text"] : undefined));
   return { ...value, text: parts.filter((part) => typeof part === "string").join("") };
 }
 

@@ -30,6 +30,8 @@ interface AttachmentTarget {
   readonly platform: Pick<Platform, "download">;
   /** The key of the event whose files they are. What is heard in them is kept with it. */
   readonly eventKey?: string;
+  /** Whether something is asked in words: then a recording that cannot be heard is only named. Default no. */
+  readonly isAskedInWords?: boolean;
   /** The conversation that stores the files. */
   readonly conversationId: string;
   readonly reply: Pick<Reply, "status">;
@@ -60,7 +62,8 @@ interface ReadAttachments {
 /**
  * Reads a message's files and keeps their order. Images are scaled to what models accept, voice is
  * transcribed, and the text of documents is quoted. Anything else becomes an `unread` part with its reason.
- * @throws ParleyError `store-unavailable`, or `gateway-…` for a voice note that could not be transcribed
+ * @throws ParleyError `store-unavailable`, or `gateway-…` for a voice note that could not be transcribed, if
+ *   nothing is asked in words
  */
 export async function readFiles(
   dependencies: Reading["dependencies"],
@@ -117,6 +120,8 @@ async function readOne(attachment: Attachment, reading: Reading): Promise<ReadAt
     // Only a recording is sent to the gateway here, so nothing was said in it.
     if (isParleyError(error, "gateway-empty-answer")) return unread(name, translate("file.no-words"));
     if (isParleyError(error, "gateway-unsupported")) return unread(name, translate("file.no-transcription"));
+    const isUnheard = isParleyError(error) && error.code.startsWith("gateway-");
+    if (isUnheard && reading.isAskedInWords === true) return unread(name, toReason(error));
     throw error;
   } finally {
     release();

@@ -138,7 +138,8 @@ async function readMessage(
   message: IncomingMessage,
 ): Promise<Pick<ReadMessages, "notices" | "calls"> & { readonly message: StoredMessage }> {
   const files = [...message.attachments, ...(await picturesRepliedTo(dependencies, turn, message))];
-  const read = await readFiles(dependencies, { ...turn, eventKey: message.key }, files);
+  const isAskedInWords = turn.messages.some(({ text }) => text.trim() !== "");
+  const read = await readFiles(dependencies, { ...turn, eventKey: message.key, isAskedInWords }, files);
   const text: MessagePart[] = message.text === "" ? [] : [{ kind: "text", text: message.text }];
   const pictures: MessagePart[] = [];
   for (const ref of message.pictures ?? [])

@@ -114,7 +114,7 @@ async function transcribeShown(
   return await inParts(recording, transcriber, cutLimits, signal);
 }
 
-/** Sends the whole recording, or parts if the gateway says that it is too large. */
+/** Sends the whole recording, or parts in WAV if the gateway refuses its size or its format. */
 async function wholeOrParts(
   recording: DownloadedRecording,
   transcriber: RecordingTranscriber,
@@ -133,8 +133,10 @@ async function wholeOrParts(
     return { text: answer.text, timed: answer.timed ?? [], notices: answer.notices, answers: [answer] };
   } catch (error) {
     signal.throwIfAborted();
-    if (!isTooLarge(error)) throw error;
-    return await inParts(recording, transcriber, alwaysCut, signal, cannotCut(recording, error));
+    if (isTooLarge(error))
+      return await inParts(recording, transcriber, alwaysCut, signal, cannotCut(recording, error));
+    if (recording.container === "wav" || !mayRefuseFormat(error)) throw error;
+    return await inParts(recording, transcriber, alwaysCut, signal, error);
   }
 }
 
@@ -310,6 +312,23 @@ function isTooLarge(error: unknown): boolean {
       said,
     )
   );
+}
+
+/** Servers that decode only some formats say so in many words, some of them as a failure of their own. */
+function mayRefuseFormat(error: unknown): boolean {
+  if (!isParleyError(error)) return false;
+  const { status, gatewayMessage = "" } = error.detail;
+  switch (error.code) {
+    case "gateway-bad-request":
+    case "gateway-unsupported":
+      return status === 400 || status === 415 || status === 422;
+    case "gateway-error":
+      return /format|codec|decod|\bwav\b|unsupported|not support|cannot read|invalid (?:file|data|audio)/i.test(
+        String(gatewayMessage),
+      );
+    default:
+      return false;
+  }
 }
 
 /** The words of a recording. `asked` is the model that was asked. */

@@ -49,13 +49,17 @@ afterEach(async () => {
   for (const one of open.splice(0).toReversed()) await one.close();
 });
 
+/** What a transcription server answers to the file of a form. */
+type Hear = (form: string) => { readonly status?: number; readonly body: string };
+
 /** Starts the real client and assistant in front of a server that refuses what it does not take. */
-async function start(strict: Strict): Promise<Room> {
+async function start(strict: Strict, hear: Hear = () => ({ body: '{"text":" "}' })): Promise<Room> {
   const models = { object: "list", data: ["m", "whisper"].map((id) => ({ id, object: "model" })) };
   const gateway = await startScriptedGateway((request) => {
     const headers = { "content-type": "application/json" };
     if (request.path === "/v1/models") return { headers, body: JSON.stringify(models) };
-    if (request.path === "/v1/audio/transcriptions") return { headers, body: '{"text":" "}' };
+    if (request.path === "/v1/audio/transcriptions")
+      return { headers, ...hear(request.body.toString("latin1")) };
     const { messages, max_tokens } = JSON.parse(request.body.toString()) as {
       messages: Sent[];
       max_tokens: number;
@@ -326,6 +330,70 @@ it("a recording without words beside a question is named, and the question is an
   const room = await start(() => undefined);
   const reply = await room.say("what now?", { attachments: [{ id: "ogg", name: "voice.ogg", source: {} }] });
   expect(reply.text).toMatch(/^answer to what now\?/);
+  expect(reply.notices).toContain("Not read: voice.ogg (no words can be heard in it).");
+});
+
+const voice: Partial<IncomingMessage> = { attachments: [{ id: "ogg", name: "voice.ogg", source: {} }] };
+
+it.for([
+  [400, '{"error":{"message":"Invalid file format. Supported formats: wav"}}'],
+  [415, '{"detail":"unsupported audio format"}'],
+  [422, '{"detail":"xyzzy"}'],
+  [500, '{"error":"Error opening file: Format not recognised."}'],
+  [200, '{"error":"failed to read WAV file"}'],
+] as const)(
+  "a recording in a format that the server refuses is sent as WAV: %i %s",
+  async ([status, body]) => {
+    const heard: string[] = [];
+    const room = await start(
+      () => undefined,
+      (form) => {
+        heard.push(/filename="([^"]+)"/.exec(form)?.[1] ?? "");
+        return form.includes("WAVEfmt ") ? { body: '{"text":"good morning"}' } : { status, body };
+      },
+    );
+    const reply = await room.say("", voice);
+    expect(reply.state).toBe("finished");
+    expect(words(room.asked().at(-1) ?? [])).toContain("good morning");
+    expect(heard).toEqual(["voice.ogg", "part.wav"]);
+  },
+);
+
+it.for([
+  [400, '{"error":{"message":"xyzzy"}}'],
+  [500, '{"error":{"message":"xyzzy"}}'],
+  [503, "{}"],
+  [404, "{}"],
+] as const)(
+  "a question beside a recording that cannot be heard is answered all the same: %i",
+  async ([status, body]) => {
+    const room = await start(
+      () => undefined,
+      () => ({ status, body }),
+    );
+    const answering = room.say("what now?", voice);
+    const reply = await room.world.passingTime(answering);
+    expect(reply.text).toMatch(/^answer to what now\?/);
+    expect(reply.notices.join()).toMatch(/Not read: voice\.ogg \(.+\)/);
+  },
+);
+
+it("a recording alone that cannot be heard has its failure and a Retry", async () => {
+  const room = await start(
+    () => undefined,
+    () => ({ status: 503, body: "{}" }),
+  );
+  const reply = await room.world.passingTime(room.say("", voice));
+  expect(reply.state).toBe("failed");
+  expect(reply.failure?.retryKey).toBeDefined();
+});
+
+it("silence as null is a recording without words", async () => {
+  const room = await start(
+    () => undefined,
+    () => ({ body: '{"text": null}' }),
+  );
+  const reply = await room.say("what now?", voice);
   expect(reply.notices).toContain("Not read: voice.ogg (no words can be heard in it).");
 });
 
