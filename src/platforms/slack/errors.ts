@@ -226,3 +226,10 @@ export async function inLookupTime<T>(
   if (leftMs === Infinity) return await lookup;
   return await inTime(lookup, Math.max(0, leftMs), { clock: time });
 }
+
+/** What is said of a bot token under which the people of every workspace would count as strangers. */
+export const organisationToken = {
+  problem: "SLACK_BOT_TOKEN is of a whole organisation, and Parley needs to know the workspace",
+  remedy:
+    "install the app in one workspace and take its token, or set SLACK_CLIENT_ID in place of the token and let the organisation install it for all (docs/slack.md, Any workspace)",
+} as const;

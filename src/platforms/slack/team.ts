@@ -1,4 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
+import { ParleyError } from "../../core/errors.ts";
 import type { Command } from "../../core/command.ts";
 import type { ConversationHistory, Receiver, DeliveryState } from "../../core/platform.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
@@ -14,7 +15,7 @@ import {
   type TeamToken,
   identify,
 } from "./transport/web-api.ts";
-import { withoutLookupTime } from "./errors.ts";
+import { organisationToken, withoutLookupTime } from "./errors.ts";
 import { createFiles } from "./intake/files.ts";
 import { createIncoming } from "./intake/incoming.ts";
 import type { TeamHandlers } from "./transport/listeners.ts";
@@ -161,6 +162,8 @@ export async function openSingleTeam(botToken: string, around: TeamSurroundings)
     },
   };
   const identity = await identify(createCall(bolt, token, log));
+  if (identity.isOrganisation === true)
+    throw new ParleyError("config", `${organisationToken.problem}: ${organisationToken.remedy}`);
   const team = createTeam(identity, token, around);
   warnOfMissingScopes(identity, around);
   isReady = true;

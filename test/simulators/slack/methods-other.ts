@@ -14,14 +14,16 @@ import {
 
 const triggerLifeMs = 3000;
 
+/** A token of a whole organisation has the organisation's id in place of a workspace's. */
 const authTest: Method = (_args, { workspace, origin }) => ({
   url: `${origin()}/`,
   team: "Simulated",
   user: "parley",
-  team_id: workspace.teamId,
+  team_id: workspace.enterpriseId ?? workspace.teamId,
+  ...(workspace.enterpriseId === undefined ? {} : { enterprise_id: workspace.enterpriseId }),
   user_id: workspace.botUserId,
   bot_id: workspace.botId,
-  is_enterprise_install: false,
+  is_enterprise_install: workspace.enterpriseId !== undefined,
 });
 
 /** Describes the app's bot. @see https://docs.slack.dev/reference/methods/bots.info */

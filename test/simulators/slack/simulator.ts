@@ -47,6 +47,8 @@ export interface SlackSimulator extends SimulatedWorkspace {
   share(channel: SimulatedChannel, withWorkspace: SimulatedWorkspace, people: readonly Person[]): void;
   /** Makes the bot token belong to another app than the app-level token. */
   mixApps(): void;
+  /** The bot token is of a whole organisation instead of one workspace. */
+  installForOrganisation(): void;
   deleteFile(name: string): void;
   /** Makes the method unknown from now on. */
   switchOff(method: string): void;
@@ -210,6 +212,9 @@ export async function createSlackSimulator(options: SimulatorOptions = {}): Prom
           from.users.set(id, user);
           to.users.set(id, user);
         }
+      },
+      installForOrganisation() {
+        workspace.enterpriseId = workspace.id("E");
       },
       mixApps() {
         workspace.botAppId = workspace.id("A");

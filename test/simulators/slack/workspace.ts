@@ -111,7 +111,7 @@ export interface Workspace {
   refreshToken: string | undefined;
   readonly appToken: string;
   /** The organisation for which the app was installed as a whole. */
-  readonly enterpriseId: string | undefined;
+  enterpriseId: string | undefined;
   readonly scopes: Set<string>;
   readonly users: Map<string, SlackUser>;
   readonly channels: Map<string, SlackChannel>;

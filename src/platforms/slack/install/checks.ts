@@ -3,7 +3,7 @@ import { right, wrong, type CheckContext, type Finding, warning, type Check } fr
 import { isParleyError } from "../../../core/errors.ts";
 import { isLoopback } from "../../../support/http/client-address.ts";
 import { eventsPath, publicApiUrl } from "../address.ts";
-import { slackErrorCode, toParleyError } from "../errors.ts";
+import { organisationToken, slackErrorCode, toParleyError } from "../errors.ts";
 import { botScopes } from "./manifest.ts";
 
 interface SlackCheckOptions {
@@ -69,6 +69,8 @@ async function checkBotToken(
       ),
     ];
   }
+  if (identity.is_enterprise_install === true)
+    return [wrong("Bot token", organisationToken.problem, organisationToken.remedy)];
   const { user, team, bot_id: bot, response_metadata: metadata } = identity;
   const accepted = right("Bot token", `accepted: ${String(user)} in ${String(team)}`);
   const isSameApp = appToken === undefined ? [] : await checkSameApp(call, botToken, appToken, String(bot));

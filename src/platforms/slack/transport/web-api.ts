@@ -22,6 +22,8 @@ export interface Identity {
   readonly botId: string;
   /** This is the address of the workspace, with which addresses of its messages begin. */
   readonly url?: string;
+  /** The token is of a whole organisation, and names no workspace. */
+  readonly isOrganisation?: true;
   /** The token has these scopes. They are empty if Slack did not list them. */
   readonly scopes: readonly string[];
 }
@@ -108,6 +110,7 @@ export async function identify(call: Call): Promise<Identity> {
     userId: String(response.user_id),
     botId: String(response.bot_id),
     ...(response.url === undefined ? {} : { url: response.url }),
+    ...(response.is_enterprise_install === true ? { isOrganisation: true } : {}),
     scopes: response.response_metadata?.scopes ?? [],
   };
 }

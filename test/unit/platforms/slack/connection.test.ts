@@ -64,6 +64,14 @@ test("a refused bot token is an error at the start that names the setting", asyn
   expect(platform.health().state).toBe("failed");
 });
 
+test("a bot token of a whole organisation stops the start, which says what to do", async () => {
+  slack.installForOrganisation();
+  const error = await failure(make({}));
+  expect(error?.code).toBe("config");
+  expect(error?.message).toContain("SLACK_BOT_TOKEN is of a whole organisation");
+  expect(error?.message).toContain("SLACK_CLIENT_ID");
+});
+
 test("so is a refused app token", async () => {
   const platform = make({ appToken: "xapp-wrong" });
   const error = await failure(platform);

@@ -298,6 +298,13 @@ All right.
       expect(text).not.toContain(botToken);
     });
 
+    test("a bot token of a whole organisation", async () => {
+      slack.installForOrganisation();
+      const text = await check();
+      expect(text).toContain("✗ Bot token  SLACK_BOT_TOKEN is of a whole organisation");
+      expect(text).toContain("→ install the app in one workspace");
+    });
+
     test("scopes of an older manifest", async () => {
       slack.revokeScope("files:read");
       slack.revokeScope("channels:read");
