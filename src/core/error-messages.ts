@@ -30,9 +30,10 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
     case "gateway-unauthorized":
     case "gateway-interrupted":
     case "platform-unauthorized":
-    case "platform-rejected":
     case "too-old":
       return translate(`error.${code}`);
+    case "platform-rejected":
+      return detail["problem"] === undefined ? translate("error.platform-rejected") : `${detail["problem"]}`;
     case "gateway-unreachable":
     case "gateway-rate-limited":
     case "gateway-bad-answer":

@@ -130,6 +130,7 @@ export const platformMessages = {
 /** What Slack shows of the bot as an agent, such as sessions, App Home, shortcuts and feedback. */
 export const slackAgentMessages = {
   "slack.session-untitled": "Conversation",
+  "slack.unshown": "Slack took the file twice and did not show it.",
   "slack.home.use": "How to use Parley",
   "slack.home.commands": "Commands",
   "slack.home.settings": "Your settings",

@@ -51,6 +51,7 @@ const completeUpload: Method = (args, context) => {
     const threadTs = checkThread(context, channel, args["thread_ts"]);
     for (const file of files) file.isShared = true;
     const share = () => {
+      if (files.every(({ isDeleted }) => isDeleted)) return;
       const message = workspace.addMessage({
         channel: channel.id,
         user: workspace.botUserId,
@@ -75,7 +76,8 @@ const completeUpload: Method = (args, context) => {
       });
     };
     // Slack shares files asynchronously, after the response.
-    if (context.shareDelay.ms < 50) setTimeout(share, context.shareDelay.ms).unref();
+    if (context.lostShares.count > 0) context.lostShares.count -= 1;
+    else if (context.shareDelay.ms < 50) setTimeout(share, context.shareDelay.ms).unref();
     else context.clock.after(context.shareDelay.ms, share);
   }
   return { files: files.map((file) => toFileJson(workspace, file, origin())) };
@@ -114,9 +116,19 @@ const info: Method = (args, { workspace, origin }) => {
   };
 };
 
+/** Deletes a file of the app's own. @see https://docs.slack.dev/reference/methods/files.delete */
+const remove: Method = (args, { workspace }) => {
+  const file = workspace.files.get(need(args, "file"));
+  if (file === undefined || file.owner !== workspace.botUserId) throw new SlackApiError("file_not_found");
+  if (file.isDeleted) throw new SlackApiError("file_deleted");
+  file.isDeleted = true;
+  return {};
+};
+
 /** The `files.*` methods with the scope that each needs. */
 export const fileMethods: Readonly<Record<string, { readonly scope: string; readonly run: Method }>> = {
   "files.getUploadURLExternal": { scope: "files:write", run: getUploadUrl },
   "files.completeUploadExternal": { scope: "files:write", run: completeUpload },
+  "files.delete": { scope: "files:write", run: remove },
   "files.info": { scope: "files:read", run: info },
 };

@@ -23,6 +23,8 @@ export interface MethodContext {
   readonly historyCap: { messages: number };
   /** How long after the end of an upload its file appears in the channel. */
   readonly shareDelay: { ms: number };
+  /** So many of the next uploads are accepted and then shown nowhere. */
+  readonly lostShares: { count: number };
   /** The words that a markdown block must not contain. */
   readonly refusedMarkdown: string[];
   /** The changes of sessions, oldest first. */

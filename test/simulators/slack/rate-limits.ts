@@ -25,6 +25,7 @@ const tiers: Readonly<Record<string, keyof typeof tierPerMinute>> = {
   "conversations.open": 3,
   "conversations.replies": 3,
   "files.completeUploadExternal": 4,
+  "files.delete": 3,
   "files.getUploadURLExternal": 4,
   "files.info": 4,
   "oauth.v2.access": 4,

@@ -75,6 +75,8 @@ export interface SimulatedWorkspace {
   capHistories(messages: number): void;
   /** Sets how many milliseconds after the upload files appear in their channel from now on. */
   shareFilesAfter(ms: number): void;
+  /** Accepts that many of the next uploads with `ok` and shows them nowhere. */
+  loseShares(count: number): void;
   /** Delivers any event, for example an edit. Returns its event id. */
   sendEvent(event: Fields): string;
   /** Delivers the last acknowledged event of this type again, with the same event id. */
@@ -142,6 +144,9 @@ export function createSimulatedWorkspace(
     everything: () => [...workspace.channels.values()].flatMap((channel) => toTranscript(context, channel)),
     capHistories(messages) {
       context.historyCap.messages = messages;
+    },
+    loseShares(count) {
+      context.lostShares.count = count;
     },
     shareFilesAfter(ms) {
       context.shareDelay.ms = ms;

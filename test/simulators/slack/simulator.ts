@@ -128,6 +128,7 @@ export async function createSlackSimulator(options: SimulatorOptions = {}): Prom
       suggestedPrompts: new Map(),
       historyCap: { messages: 999 },
       shareDelay: { ms: 5 },
+      lostShares: { count: 0 },
       sessions: [],
       refusedMarkdown: [],
     };

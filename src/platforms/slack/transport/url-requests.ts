@@ -2,8 +2,9 @@ import type { RespondArguments } from "@slack/bolt";
 import type { WebClient } from "@slack/web-api";
 import type { Clock } from "../../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../../core/errors.ts";
-import type { SlackFileInfo } from "../address.ts";
-import { toParleyError } from "../errors.ts";
+import type { SlackFileInfo, SlackMessageInfo } from "../address.ts";
+import { slackErrorCode, toParleyError } from "../errors.ts";
+import { translate } from "../../../words/translate.ts";
 import type { SlackContent } from "./web-api.ts";
 
 /*
@@ -86,8 +87,19 @@ export interface UploadFile {
 interface UploadOptions {
   readonly call: <T>(method: string, send: (client: WebClient) => Promise<T>) => Promise<T>;
   readonly info: (fileId: string) => Promise<SlackFileInfo>;
+  /** Returns the messages of a channel or thread after that `ts`. */
+  readonly messagesAfter: (
+    channel: string,
+    thread: string | undefined,
+    ts: string,
+  ) => Promise<readonly SlackMessageInfo[]>;
   readonly clock: Clock;
 }
+
+/** Slack shows files some time after it has accepted them. It is asked whether it does after these waits. */
+const shownWithinMs = [250, 500, 1000, 2000, 4000, 8000] as const;
+/** Slack's clock may differ by this much. */
+const marginMs = 60_000;
 
 /** This is known of an upload whose last attempt failed. */
 interface Begun {
@@ -95,6 +107,8 @@ interface Begun {
   readonly sent: Map<UploadFile, string>;
   /** Slack may have got the call that shows the files. */
   mayBeShown: boolean;
+  /** Slack has accepted the files before, and not shown them. */
+  isSecond: boolean;
 }
 
 type FileUpload = (
@@ -106,9 +120,10 @@ type FileUpload = (
 /**
  * Uploads files in one message. Called again with the same array, it goes on where the last attempt failed:
  * bytes that Slack has are not sent again, and files that it shows by now, though its response was lost, are
- * not shown twice.
+ * not shown twice. Files that Slack accepts and does not show within 16 seconds are deleted and uploaded once
+ * more.
  */
-export function createFileUpload({ call, info, clock }: UploadOptions): FileUpload {
+export function createFileUpload({ call, info, messagesAfter, clock }: UploadOptions): FileUpload {
   const attempts = new WeakMap<readonly UploadFile[], Begun>();
 
   async function sendBytes({ name, altText, bytes }: UploadFile): Promise<string> {
@@ -144,13 +159,49 @@ export function createFileUpload({ call, info, clock }: UploadOptions): FileUplo
     }
   }
 
+  /** Returns whether the channel shows the file after a while. Where that cannot be known, it says so too. */
+  async function appears(id: string, channel: string, thread: string | undefined): Promise<boolean> {
+    const since = ((clock.now() - marginMs) / 1000).toFixed(6);
+    try {
+      for (const waitMs of shownWithinMs) {
+        await clock.sleep(waitMs);
+        if (isSharedIn(await info(id), channel)) return true;
+      }
+      const messages = await messagesAfter(channel, thread, since);
+      return messages.some(({ files = [] }) => files.some((file) => file.id === id));
+    } catch (error) {
+      if (isParleyError(error)) return true;
+      throw error;
+    }
+  }
+
+  /** Deletes the files, so that they cannot appear beside those of the next attempt. */
+  async function remove(begun: Begun): Promise<void> {
+    for (const id of begun.sent.values())
+      await call("files.delete", (client) => client.files.delete({ file: id })).catch((error: unknown) => {
+        const code = slackErrorCode(error);
+        if (code !== "file_not_found" && code !== "file_deleted") throw error;
+      });
+    begun.sent.clear();
+    begun.mayBeShown = false;
+  }
+
   return async (channel, thread, files) => {
-    const begun = attempts.get(files) ?? { sent: new Map<UploadFile, string>(), mayBeShown: false };
+    const begun: Begun = attempts.get(files) ?? { sent: new Map(), mayBeShown: false, isSecond: false };
     attempts.set(files, begun);
-    for (const file of files) if (!begun.sent.has(file)) begun.sent.set(file, await sendBytes(file));
-    const [first] = begun.sent.values();
-    const isShown = begun.mayBeShown && first !== undefined && isSharedIn(await info(first), channel);
-    if (!isShown) await show(channel, thread, begun);
+    for (;;) {
+      for (const file of files) if (!begun.sent.has(file)) begun.sent.set(file, await sendBytes(file));
+      const [first] = begun.sent.values();
+      if (first === undefined || (begun.mayBeShown && isSharedIn(await info(first), channel))) return;
+      await show(channel, thread, begun);
+      if (await appears(first, channel, thread)) return;
+      if (begun.isSecond)
+        throw new ParleyError("platform-rejected", "Slack accepted files twice and did not show them", {
+          detail: { problem: translate("slack.unshown") },
+        });
+      begun.isSecond = true;
+      await remove(begun);
+    }
   };
 }
 

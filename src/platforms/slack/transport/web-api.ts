@@ -156,9 +156,34 @@ export function createSlackApi(call: Call, scheduler: DeliveryScheduler, clock: 
     return { messages: messages as readonly SlackMessageInfo[], cursor: metadata?.next_cursor ?? "" };
   }
 
+  /**
+   * Returns the messages after `ts`, at most 1,000: of a channel the latest, newest first; of a thread the
+   * earliest, oldest first.
+   */
+  async function messagesAfter(
+    channel: string,
+    thread: string | undefined,
+    ts: string,
+  ): Promise<readonly SlackMessageInfo[]> {
+    const messages: SlackMessageInfo[] = [];
+    let cursor = "";
+    for (let page = 0; page < maxPages; page++) {
+      const found = await read(channel, thread, {
+        oldest: ts,
+        limit: pageSize,
+        include_all_metadata: true,
+        ...(cursor === "" ? {} : { cursor }),
+      });
+      messages.push(...found.messages);
+      ({ cursor } = found);
+      if (cursor === "") break;
+    }
+    return messages;
+  }
+
   const fileInfo = async (fileId: string): Promise<SlackFileInfo> =>
     (await call("files.info", (client) => client.files.info({ file: fileId }))).file as SlackFileInfo;
-  const uploadFiles = createFileUpload({ call, info: fileInfo, clock });
+  const uploadFiles = createFileUpload({ call, info: fileInfo, messagesAfter, clock });
 
   return {
     /** Posts a message. A user id as `channel` means that person's direct messages. */
@@ -267,30 +292,7 @@ export function createSlackApi(call: Call, scheduler: DeliveryScheduler, clock: 
         ...(latest === undefined ? {} : { latest }),
         ...(cursor === "" ? {} : { cursor }),
       }),
-    /**
-     * Returns the messages after `ts`, at most 1,000: of a channel the latest, newest first; of a thread the
-     * earliest, oldest first.
-     */
-    async messagesAfter(
-      channel: string,
-      thread: string | undefined,
-      ts: string,
-    ): Promise<readonly SlackMessageInfo[]> {
-      const messages: SlackMessageInfo[] = [];
-      let cursor = "";
-      for (let page = 0; page < maxPages; page++) {
-        const found = await read(channel, thread, {
-          oldest: ts,
-          limit: pageSize,
-          include_all_metadata: true,
-          ...(cursor === "" ? {} : { cursor }),
-        });
-        messages.push(...found.messages);
-        ({ cursor } = found);
-        if (cursor === "") break;
-      }
-      return messages;
-    },
+    messagesAfter,
     async userInfo(userId: string): Promise<SlackUserInfo> {
       const { user = {} } = await call("users.info", (client) =>
         client.users.info({ user: userId, include_locale: true }),

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { toNotice } from "../../../../src/core/error-messages.ts";
 import { isParleyError } from "../../../../src/core/errors.ts";
 import type { Attachment, IncomingMessage } from "../../../../src/core/events.ts";
 import type { Reply } from "../../../../src/core/platform.ts";
@@ -138,6 +139,38 @@ describe("uploads", () => {
       expect(callsOf("files.getUploadURLExternal")).toHaveLength(1);
     });
   }
+
+  test("an upload that Slack accepts and never shows is made once more, and cannot appear twice", async () => {
+    harness.slack.loseShares(1);
+    await reply.attach(fox);
+    await reply.finish();
+    expect(shown()).toEqual(["fox.png"]);
+    expect(callsOf("files.delete")).toHaveLength(1);
+    expect(callsOf("files.getUploadURLExternal")).toHaveLength(2);
+  });
+
+  test("where Slack shows the second one neither, the reply hears of it", async () => {
+    harness.slack.loseShares(2);
+    const error = await reply.attach(fox).catch((thrown: unknown) => thrown);
+    expect(isParleyError(error, "platform-rejected")).toBe(true);
+    expect(toNotice(error)).toBe("Slack took the file twice and did not show it.");
+    expect(callsOf("files.completeUploadExternal")).toHaveLength(2);
+  });
+
+  test.each(["files:read", "channels:history"])("without %s Slack's word is taken", async (scope) => {
+    harness.slack.revokeScope(scope);
+    harness.slack.loseShares(1);
+    await reply.attach(fox);
+    expect(callsOf("files.completeUploadExternal")).toHaveLength(1);
+  });
+
+  test("a picture that appears late is shown once", async () => {
+    harness.slack.shareFilesAfter(6000);
+    await reply.attach(fox);
+    await reply.finish();
+    expect(shown()).toEqual(["fox.png"]);
+    expect(callsOf("files.getUploadURLExternal")).toHaveLength(1);
+  });
 
   test("an upload whose end was not received is ended again, without its bytes", async () => {
     harness.slack.fail("files.completeUploadExternal", { status: 504 });
