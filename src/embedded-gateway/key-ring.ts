@@ -81,7 +81,7 @@ const totalled = [
 
 /** What the keys need of the store: they are records, and spend through the ledger of people. */
 export interface KeyStore {
-  readonly records: Pick<Records, "get" | "set">;
+  readonly records: Pick<Records, "get" | "set" | "update">;
   readonly spending: Pick<SpendingLedger, "reserve" | "settle" | "spentUsd" | "usage">;
 }
 
@@ -160,7 +160,7 @@ export function createKeyRing({ store, log, now = () => steadyClock.now() }: Key
       const secret = `parley_${id}_${randomBytes(32).toString("base64url")}`;
       const key = { id, name, hash: hashKey(secret).toString("hex"), createdAt: now(), ...limits };
       await save(key);
-      await records.set("keys", [...(await listIds(records)), id]);
+      await records.update("keys", (ids) => [...toIds(ids), id]);
       return { key, secret };
     },
     revoke: async (id) => {
@@ -214,8 +214,15 @@ async function loadKey(records: KeyRecords, id: string): Promise<VirtualKey | un
 }
 
 async function listIds(records: KeyRecords): Promise<string[]> {
-  const ids = await records.get("keys");
-  return Array.isArray(ids) ? ids.filter((id) => typeof id === "string") : [];
+  return toIds(await records.get("keys"));
+}
+
+/** @throws ParleyError `store-corrupt`. If that were no keys, the gateway would be open. */
+function toIds(stored: Json | undefined): string[] {
+  const parsed = z.array(z.string()).safeParse(stored ?? []);
+  if (!parsed.success)
+    throw new ParleyError("store-corrupt", "the list of the gateway's keys is not readable");
+  return parsed.data;
 }
 
 /** Lists the keys, the oldest first, revoked ones included. */

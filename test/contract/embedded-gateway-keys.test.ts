@@ -119,6 +119,16 @@ describe("an issued key", () => {
 });
 
 describe("runKeysCommand", () => {
+  it("loses no key of two that are created at once, and takes a damaged list for no empty one", async () => {
+    const store = createMemoryKeyStore();
+    const ring = () => createKeyRing({ store, log: createQuietLog() });
+    await Promise.all([ring().create("a", {}), ring().create("b", {})]);
+    expect((await ring().list()).map(({ name }) => name).toSorted()).toEqual(["a", "b"]);
+    await store.records.set("keys", { damaged: true });
+    await expect(ring().hasIssuedKeys()).rejects.toMatchObject({ code: "store-corrupt" });
+    await expect(ring().create("c", {})).rejects.toMatchObject({ code: "store-corrupt" });
+  });
+
   it("creates, lists and revokes keys, and shows their usage", async () => {
     const store = createMemoryKeyStore();
     const ring = createKeyRing({ store, log: createQuietLog() });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { openStore } from "../../src/conversations/open-store.ts";
 import { silentLog } from "../support/fakes.ts";
+import { describeStores } from "../support/stores.ts";
 import { bytesOfFolder, holds } from "../support/store-bytes.ts";
 
 it("a record that is removed, such as the token of a workspace, is gone from the files at once", async () => {
@@ -19,4 +20,28 @@ it("a record that is removed, such as the token of a workspace, is gone from the
     await store.close();
     await rm(folder, { recursive: true, force: true });
   }
+});
+
+describeStores("records", (current) => {
+  it("lose no change that two processes make at once", async () => {
+    const stores = [await current().open(), await current().open({ exclusive: false })];
+    const add = (n: number) =>
+      stores[n % 2]!.records.update("list", (value) => [...(Array.isArray(value) ? value : []), n]);
+    await Promise.all(Array.from({ length: 20 }, (_, n) => add(n)));
+    const [one, other] = await Promise.all(stores.map((store) => store.records.get("list")));
+    expect(new Set(one as number[]).size).toBe(20);
+    expect(other).toEqual(one);
+  });
+
+  it("stay as they are where a change makes nothing of them, or throws", async () => {
+    const { records } = await current().open();
+    await records.update("none", () => undefined);
+    expect(await records.get("none")).toBeUndefined();
+    await records.set("kept", 1);
+    const fail = () => {
+      throw new Error("taken");
+    };
+    await expect(records.update("kept", fail)).rejects.toThrow("taken");
+    expect(await records.get("kept")).toBe(1);
+  });
 });

@@ -48,6 +48,12 @@ export function createMemoryKeyStore(): MemoryKeyStore {
         if (store.isDown) throw new ParleyError("store-unavailable", "down");
         values.set(key, structuredClone(value));
       },
+      update: async (key, change) => {
+        await takeTurn();
+        if (store.isDown) throw new ParleyError("store-unavailable", "down");
+        const value = change(structuredClone(values.get(key)));
+        if (value !== undefined) values.set(key, structuredClone(value));
+      },
     },
     spending: {
       reserve: async (...reserve) => (await ledger()).reserve(...reserve),

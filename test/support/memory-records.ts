@@ -18,6 +18,10 @@ export function createSharedMemory(): SharedMemory {
         values.set(key, structuredClone(value));
         return Promise.resolve();
       },
+      async update(key, change) {
+        const value = change(structuredClone(values.get(key)));
+        if (value !== undefined) values.set(key, structuredClone(value));
+      },
       delete(key) {
         values.delete(key);
         return Promise.resolve();

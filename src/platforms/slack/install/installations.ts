@@ -35,9 +35,18 @@ export function createInstallations(records: Records, clock: Clock = systemClock
     return record === undefined ? undefined : (record as unknown as StoredInstallation);
   }
 
-  async function write(stored: StoredInstallation): Promise<void> {
-    // JSON leaves out what is undefined.
-    await records.set(recordKey(stored.id), JSON.parse(JSON.stringify(stored)) as Json);
+  /** Changes an installation, over whatever another instance makes of it, unless `change` returns `undefined`. */
+  async function update(
+    id: string,
+    change: (before: StoredInstallation | undefined) => StoredInstallation | undefined,
+  ): Promise<StoredInstallation | undefined> {
+    let changed: StoredInstallation | undefined;
+    await records.update(recordKey(id), (record) => {
+      changed = change(record as unknown as StoredInstallation | undefined);
+      // JSON leaves out what is undefined.
+      return changed && (JSON.parse(JSON.stringify(changed)) as Json);
+    });
+    return changed;
   }
 
   /** Finds the installation that covers a workspace, by its organisation where a payload names it. */
@@ -50,11 +59,7 @@ export function createInstallations(records: Records, clock: Clock = systemClock
     // Saved replies, and the end of the installation, know only the workspace and the organisation.
     await records.set(pointerKey(teamId), stored.id);
     // Another instance may have rotated the token, or erased the installation, meanwhile.
-    const now = await read(stored.id);
-    if (now === undefined) return undefined;
-    const noted = { ...now, teams: [...new Set([...now.teams, teamId])] };
-    await write(noted);
-    return noted;
+    return await update(stored.id, (now) => now && { ...now, teams: [...new Set([...now.teams, teamId])] });
   }
 
   const idOf = ({ isEnterpriseInstall, enterpriseId, teamId }: InstallationQuery<boolean>): string =>
@@ -64,15 +69,14 @@ export function createInstallations(records: Records, clock: Clock = systemClock
     const { team, enterprise, isEnterpriseInstall } = installation;
     const id = isEnterpriseInstall === true ? enterprise?.id : team?.id;
     if (id === undefined) throw new ParleyError("internal", "Slack's installation names no workspace");
-    const before = await read(id);
     // Only the id of the person who installed the app is kept.
     const { id: userId } = installation.user;
-    await write({
+    await update(id, (before) => ({
       id,
       installation: { ...installation, user: { id: userId, token: undefined, scopes: undefined } },
       installedAt: fresh.has(installation) || before === undefined ? clock.now() : before.installedAt,
       teams: before?.teams ?? [],
-    });
+    }));
   }
 
   const store: InstallationStore = {
@@ -99,8 +103,7 @@ export function createInstallations(records: Records, clock: Clock = systemClock
     read,
     /** Writes an installation as it is stored, which proves that the store takes writes. */
     async rewrite(id: string): Promise<void> {
-      const stored = await read(id);
-      if (stored !== undefined) await write(stored);
+      await update(id, (stored) => stored);
     },
     async delete(id: string): Promise<void> {
       const stored = await read(id);

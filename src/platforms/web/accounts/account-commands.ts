@@ -49,7 +49,8 @@ export async function runAccountCommand(
     case "remove":
       return await remove(expectName(name), options, accounts);
     case "reopen":
-      return describe(await accounts.setState(expectName(name), "open"));
+      await accounts.setState(expectName(name), "open");
+      return describe(await accounts.named(expectName(name)));
     default:
       throw usageError(
         command === undefined ? "The command is missing." : `There is no command '${command}'.`,

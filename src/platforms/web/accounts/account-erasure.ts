@@ -19,12 +19,12 @@ interface AccountErasureOptions {
  * @throws ParleyError `store-unavailable`
  */
 export async function eraseRemoved(options: AccountErasureOptions): Promise<number> {
-  const removed = (await options.accounts.list()).filter(({ state }) => state === "erasing");
+  const removed = await options.accounts.erasing();
   for (const account of removed) await erase(account, options);
   return removed.length;
 }
 
-async function erase(account: Account, options: AccountErasureOptions): Promise<void> {
+async function erase(account: Pick<Account, "id" | "name">, options: AccountErasureOptions): Promise<void> {
   const { accounts, receiver, history, uploads, feeds } = options;
   const { conversationPrefix } = toAccountPerson(account);
   const erased = new Set<string>();

@@ -3,7 +3,7 @@ import { promisify } from "node:util";
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import type { Clock } from "../../../core/clock.ts";
-import { ParleyError } from "../../../core/errors.ts";
+import { isParleyError, ParleyError } from "../../../core/errors.ts";
 import type { Records } from "../../../core/storage.ts";
 import { systemClock } from "../../../support/clock.ts";
 import { createFairSemaphore } from "../../../support/queues.ts";
@@ -62,59 +62,45 @@ export function createAccounts(records: Records, clock: Clock = systemClock) {
   }
 
   async function readIndex(options?: { readonly isFresh: boolean }): Promise<Index> {
-    const stored = await read(indexKey, options);
-    if (stored === undefined) return {};
-    const parsed = indexSchema.safeParse(stored);
-    // If it were taken for no accounts, the page would be open.
-    if (!parsed.success)
-      throw new ParleyError("store-corrupt", "the list of the page's accounts is not readable");
+    return parseIndex(await read(indexKey, options));
+  }
+
+  /** @throws ParleyError `store-corrupt` for a damaged one, which must not count as no account */
+  async function readRecord(name: string, id: string, options?: { readonly isFresh: boolean }) {
+    const stored = await read(recordKey(id), options);
+    if (stored === undefined) return undefined;
+    const parsed = recordSchema.safeParse(stored);
+    if (!parsed.success) throw unreadable(name);
     return parsed.data;
   }
 
-  async function readRecord(id: string, options?: { readonly isFresh: boolean }) {
-    const parsed = recordSchema.safeParse(await read(recordKey(id), options));
-    return parsed.success ? parsed.data : undefined;
+  async function update(key: string, change: Parameters<Records["update"]>[1]): Promise<void> {
+    await records.update(key, change);
+    cache.delete(key);
   }
 
-  async function save(key: string, value: Parameters<Records["set"]>[1]): Promise<void> {
-    await records.set(key, value);
-    cache.delete(key);
+  /** Changes the list, over whatever another process makes of it. @throws what `change` throws */
+  async function updateIndex(change: (index: Index) => Index): Promise<void> {
+    await update(indexKey, (stored) => change(parseIndex(stored)));
   }
 
   async function toAccount(
     name: string,
-    entry: Index[string],
-    isFresh = false,
-  ): Promise<Account | undefined> {
-    const record = await readRecord(entry.id, { isFresh });
-    if (record === undefined) return undefined;
+    { id, state }: Index[string],
+    options?: { readonly isFresh: boolean },
+  ): Promise<Account> {
+    const record = await readRecord(name, id, options);
+    if (record === undefined) throw unreadable(name);
     const { createdAt, changedAt } = record;
-    return { id: entry.id, name, state: entry.state, createdAt, changedAt };
-  }
-
-  async function known(name: string): Promise<{ readonly index: Index; readonly entry: Index[string] }> {
-    const index = await readIndex({ isFresh: true });
-    const entry = Object.hasOwn(index, name) ? index[name] : undefined;
-    const account = entry === undefined ? undefined : await toAccount(name, entry, true);
-    if (entry === undefined || account === undefined)
-      throw wrong(`There is no account ${JSON.stringify(name)}.`);
-    if (entry.state === "erasing")
-      throw wrong(`The account ${name} is being erased: this ends while the bot runs.`);
-    return { index, entry };
+    return { id, name, state, createdAt, changedAt };
   }
 
   async function list(): Promise<Account[]> {
-    const accounts = await Promise.all(
-      Object.entries(await readIndex()).map(([name, entry]) => toAccount(name, entry)),
-    );
-    return accounts
-      .filter((account) => account !== undefined)
-      .toSorted((a, b) => a.name.localeCompare(b.name, "en"));
-  }
-
-  async function write(id: string, password: string, createdAt: number): Promise<void> {
-    const passwordHash = await hashPassword(password);
-    await save(recordKey(id), { id, passwordHash, createdAt, changedAt: clock.now() });
+    const index = Object.entries(await readIndex());
+    // One that is being erased may have no record any more.
+    const listed = index.filter(([, { state }]) => state !== "erasing");
+    const accounts = await Promise.all(listed.map(([name, entry]) => toAccount(name, entry)));
+    return accounts.toSorted((a, b) => a.name.localeCompare(b.name, "en"));
   }
 
   async function find(id: string): Promise<Account | undefined> {
@@ -124,8 +110,13 @@ export function createAccounts(records: Records, clock: Clock = systemClock) {
   }
 
   return {
-    /** Lists the accounts that are not erased, by name. */
+    /** Lists the accounts that are not being erased, by name. */
     list,
+    /** Lists the accounts that are being erased. */
+    erasing: async () =>
+      Object.entries(await readIndex({ isFresh: true })).flatMap(([name, { id, state }]) =>
+        state === "erasing" ? [{ id, name }] : [],
+      ),
     /** Returns an account that may log in, or `undefined` where there is none. */
     find,
     /** Whether there are any, closed ones included. Then nobody opens the page without a login. */
@@ -138,7 +129,8 @@ export function createAccounts(records: Records, clock: Clock = systemClock) {
       // An account that was just added can be used at once.
       const index = await readIndex({ isFresh: true });
       const entry = Object.hasOwn(index, name) ? index[name] : undefined;
-      const record = entry?.state === "open" ? await readRecord(entry.id, { isFresh: true }) : undefined;
+      const record =
+        entry?.state === "open" ? await readRecord(name, entry.id, { isFresh: true }) : undefined;
       const isRight = await isPasswordOf(
         record?.passwordHash,
         password.slice(0, passwordLimits.maxChars + 1),
@@ -153,48 +145,96 @@ export function createAccounts(records: Records, clock: Clock = systemClock) {
           `${JSON.stringify(name)} cannot be a name: 1 to 32 of a to z, 0 to 9, dots, dashes and underscores, the first a letter or digit.`,
         );
       expectPassword(password);
-      const index = await readIndex({ isFresh: true });
-      const taken = Object.hasOwn(index, name)
-        ? await toAccount(name, index[name] as Index[string], true)
-        : undefined;
-      if (taken?.state === "erasing")
-        throw wrong(
-          `An account ${name} is being erased: this ends while the bot runs. Then the name is free.`,
-        );
-      if (taken?.state === "closed")
-        throw wrong(
-          `There is a closed account ${name}, whose chats are kept: reopen it, or remove it with --erase-chats.`,
-        );
-      if (taken !== undefined) throw wrong(`There is an account ${name} already.`);
+      expectFree(await readIndex({ isFresh: true }), name);
+      const passwordHash = await hashPassword(password);
       const id = randomBytes(6).toString("hex");
+      const now = clock.now();
       // This is written first, since an entry without its record belongs to nobody.
-      await write(id, password, clock.now());
-      await save(indexKey, { ...index, [name]: { id, state: "open" } });
-      return expectAccount(await find(id));
+      await records.set(recordKey(id), { id, passwordHash, createdAt: now, changedAt: now });
+      try {
+        await updateIndex((index) => {
+          expectFree(index, name);
+          return { ...index, [name]: { id, state: "open" } };
+        });
+      } catch (error) {
+        if (isParleyError(error, "invalid-option")) await records.delete(recordKey(id));
+        throw error;
+      }
+      return await toAccount(name, { id, state: "open" });
     },
 
     /** Sets a password, which ends all sessions. @throws ParleyError `invalid-option`, like `add` */
     async setPassword(name: string, password: string): Promise<Account> {
       expectPassword(password);
-      const { entry } = await known(name);
-      await write(entry.id, password, (await readRecord(entry.id))?.createdAt ?? clock.now());
-      return expectAccount(await toAccount(name, entry));
+      const { id } = expectKnown(await readIndex({ isFresh: true }), name);
+      const passwordHash = await hashPassword(password);
+      const changedAt = clock.now();
+      await update(recordKey(id), (stored) => {
+        const createdAt = recordSchema.safeParse(stored).data?.createdAt ?? changedAt;
+        return { id, passwordHash, createdAt, changedAt };
+      });
+      const entry = Object.entries(await readIndex({ isFresh: true })).find(([, one]) => one.id === id)?.[1];
+      if (entry === undefined || entry.state === "erasing") {
+        // It was removed meanwhile, perhaps with the record that is here again.
+        await records.delete(recordKey(id));
+        throw noAccount(name);
+      }
+      return await toAccount(name, entry);
     },
 
     /** Changes the state. @throws ParleyError `invalid-option` where there is none or it is being erased */
-    async setState(name: string, state: Account["state"]): Promise<Account> {
-      const { index, entry } = await known(name);
-      const changed = { ...entry, state };
-      await save(indexKey, { ...index, [name]: changed });
-      return expectAccount(await toAccount(name, changed));
+    async setState(name: string, state: Account["state"]): Promise<void> {
+      await updateIndex((index) => ({ ...index, [name]: { id: expectKnown(index, name).id, state } }));
+    },
+
+    /** Returns an account, open or closed. @throws ParleyError `invalid-option`, like `setState` */
+    async named(name: string): Promise<Account> {
+      return await toAccount(name, expectKnown(await readIndex({ isFresh: true }), name), { isFresh: true });
     },
 
     /** Removes what is stored about an account that is being erased, once its chats are erased. */
     async forget(id: string): Promise<void> {
       await records.delete(recordKey(id));
       cache.delete(recordKey(id));
+      // The name comes last, since it leads to the rest.
+      await updateIndex((index) =>
+        Object.fromEntries(Object.entries(index).filter(([, one]) => one.id !== id)),
+      );
     },
   };
+}
+
+function parseIndex(stored: unknown): Index {
+  const parsed = indexSchema.safeParse(stored ?? {});
+  // If it were taken for no accounts, the page would be open.
+  if (!parsed.success)
+    throw new ParleyError("store-corrupt", "the list of the page's accounts is not readable");
+  return parsed.data;
+}
+
+/** @throws ParleyError `invalid-option` where an account has the name, in whatever state */
+function expectFree(index: Index, name: string): void {
+  switch (Object.hasOwn(index, name) ? index[name]?.state : undefined) {
+    case undefined:
+      return;
+    case "open":
+      throw wrong(`There is an account ${name} already.`);
+    case "closed":
+      throw wrong(
+        `There is a closed account ${name}, whose chats are kept: reopen it, or remove it with --erase-chats.`,
+      );
+    case "erasing":
+      throw wrong(`An account ${name} is being erased: this ends while the bot runs. Then the name is free.`);
+  }
+}
+
+/** @throws ParleyError `invalid-option` where there is none, or it is being erased */
+function expectKnown(index: Index, name: string): Index[string] {
+  const entry = Object.hasOwn(index, name) ? index[name] : undefined;
+  if (entry === undefined) throw noAccount(name);
+  if (entry.state === "erasing")
+    throw wrong(`The account ${name} is being erased: this ends while the bot runs.`);
+  return entry;
 }
 
 export type Accounts = ReturnType<typeof createAccounts>;
@@ -210,9 +250,15 @@ function wrong(problem: string): ParleyError {
   return new ParleyError("invalid-option", problem, { detail: { problem } });
 }
 
-function expectAccount(account: Account | undefined): Account {
-  if (account === undefined) throw new ParleyError("store-corrupt", "an account was not stored");
-  return account;
+function noAccount(name: string): ParleyError {
+  return wrong(`There is no account ${JSON.stringify(name)}.`);
+}
+
+function unreadable(name: string): ParleyError {
+  return new ParleyError(
+    "store-corrupt",
+    `the account ${name} is not readable in the store: set its password again, or remove it`,
+  );
 }
 
 /** The form of account names. They have only small letters, so it does not matter how a name is typed. */

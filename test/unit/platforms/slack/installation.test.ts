@@ -265,10 +265,10 @@ describe("the store while a token is rotated", () => {
     let isFailing = false;
     const installations = createInstallations({
       ...records,
-      set: (key, value, ttlMs) =>
+      update: (key, change) =>
         isFailing && fails(exchanges)
           ? Promise.reject(new ParleyError("store-unavailable", "the test's store is full"))
-          : records.set(key, value, ttlMs),
+          : records.update(key, change),
     });
     await installations.store.storeInstallation(installation);
     isFailing = true;

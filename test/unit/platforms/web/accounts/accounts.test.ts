@@ -72,7 +72,49 @@ describe("accounts", () => {
     expect(await accounts.check("anna", password)).toMatchObject({ id });
   });
 
-  it("that were erased leave their name, never their id", async () => {
+  it("that two processes add at once are both there, and of one name only one is", async () => {
+    const other = createAccounts(records, clock);
+    await Promise.all([accounts.add("anna", password), other.add("ben", password)]);
+    expect((await accounts.list()).map(({ name }) => name)).toEqual(["anna", "ben"]);
+    const outcomes = await Promise.allSettled([accounts.add("carl", password), other.add("carl", password)]);
+    expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    expect(outcomes.find(({ status }) => status === "rejected")).toMatchObject({
+      reason: { message: "There is an account carl already." },
+    });
+    expect(await accounts.check("carl", password)).toMatchObject({ name: "carl" });
+  });
+
+  it("that are removed stay removed, whatever another process does at the same time", async () => {
+    const { id } = await accounts.add("anna", password);
+    let isErased = false;
+    const slow: Records = {
+      ...records,
+      async get(key) {
+        const value = await records.get(key);
+        // Somebody removes the account after this process has read the list.
+        if (key === "web/accounts" && !isErased) {
+          isErased = true;
+          await accounts.setState("anna", "erasing");
+          await accounts.forget(id);
+        }
+        return value;
+      },
+    };
+    await expect(createAccounts(slow, clock).setPassword("anna", "battery staple")).rejects.toThrow(
+      'There is no account "anna".',
+    );
+    isErased = true;
+    await accounts.add("ben", password);
+    isErased = false;
+    const bens = await accounts.named("ben");
+    await accounts.setState("ben", "erasing");
+    await expect(createAccounts(slow, clock).setState("ben", "open")).rejects.toThrow("is being erased");
+    expect(await accounts.erasing()).toEqual([{ id: bens.id, name: "ben" }]);
+    expect(await accounts.check("anna", "battery staple")).toBeUndefined();
+    expect(await records.get(`web/account/${id}`)).toBeUndefined();
+  });
+
+  it("that were erased leave nothing, and their name is free", async () => {
     const { id } = await accounts.add("anna", password);
     await accounts.setState("anna", "erasing");
     expect(await accounts.check("anna", password)).toBeUndefined();
@@ -81,6 +123,10 @@ describe("accounts", () => {
     await expect(accounts.setState("anna", "open")).rejects.toThrow("is being erased");
     await accounts.forget(id);
     expect(await accounts.list()).toEqual([]);
+    expect(await accounts.erasing()).toEqual([]);
+    expect(
+      JSON.stringify([await records.get("web/accounts"), await records.get(`web/account/${id}`)]),
+    ).not.toMatch(/anna/);
     expect((await accounts.add("anna", password)).id).not.toBe(id);
   });
 
@@ -103,5 +149,31 @@ describe("accounts", () => {
     await records.set("web/accounts", ["damaged"]);
     await expect(accounts.hasAny()).rejects.toMatchObject({ code: "store-corrupt" });
     await expect(accounts.check("anna", password)).rejects.toMatchObject({ code: "store-corrupt" });
+    await expect(accounts.add("anna", password)).rejects.toMatchObject({ code: "store-corrupt" });
+  });
+
+  it("of which one cannot be read keep its name, until it has another password or is removed", async () => {
+    const { id } = await accounts.add("anna", password);
+    await accounts.add("ben", password);
+    await records.set(`web/account/${id}`, { id, passwordHash: 7 });
+    await clock.advance(2001);
+    await expect(accounts.add("anna", password)).rejects.toThrow("There is an account anna already.");
+    for (const asked of [
+      () => accounts.check("anna", password),
+      () => accounts.find(id),
+      () => accounts.list(),
+    ])
+      await expect(asked()).rejects.toMatchObject({
+        code: "store-corrupt",
+        message: expect.stringMatching(/anna/),
+      });
+    expect(await accounts.check("ben", password)).toMatchObject({ name: "ben" });
+    await accounts.setPassword("anna", "battery staple");
+    expect(await accounts.check("anna", "battery staple")).toMatchObject({ id });
+    await records.set(`web/account/${id}`, "damaged");
+    await accounts.setState("anna", "erasing");
+    expect(await accounts.erasing()).toEqual([{ id, name: "anna" }]);
+    await accounts.forget(id);
+    expect((await accounts.list()).map(({ name }) => name)).toEqual(["ben"]);
   });
 });
