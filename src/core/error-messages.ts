@@ -36,9 +36,12 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
       return detail["problem"] === undefined ? translate("error.platform-rejected") : `${detail["problem"]}`;
     case "gateway-unreachable":
     case "gateway-rate-limited":
-    case "gateway-bad-answer":
     case "platform-unreachable":
       return translate(`error.${code}`, { later });
+    case "gateway-bad-answer":
+      return detail["isBase"] === undefined
+        ? translate("error.gateway-bad-answer", { later })
+        : translate("error.gateway-redirects", { address: detail["redirectsTo"] ?? "" });
     case "gateway-payment":
     case "gateway-bad-request":
       return said(translate(`error.${code}`));

@@ -170,6 +170,7 @@ export type TroubleKind =
   | "unreachable"
   | "key-refused"
   | "web-page"
+  | "redirects"
   | "no-model"
   | "unpaid"
   | "failing"

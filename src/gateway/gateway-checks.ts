@@ -223,10 +223,11 @@ function toCallFailure(error: ParleyError, model: string | undefined): Finding {
  * path before it, or with no version at all, which the address of an endpoint says.
  */
 async function findForm(
-  { code }: ParleyError,
+  { code, detail }: ParleyError,
   options: GatewayCheckOptions,
   signal: AbortSignal,
 ): Promise<string | undefined> {
+  if (detail["redirectsTo"] !== undefined) return undefined;
   if (code !== "gateway-unsupported" && code !== "gateway-bad-answer" && code !== "gateway-bad-request")
     return undefined;
   const { origin, pathname } = new URL(options.baseUrl);
@@ -252,7 +253,15 @@ function toListFailure(
   { apiKey, name }: GatewayCheckOptions,
   form: string | undefined,
 ): Finding {
-  const { reason, status, gatewayMessage } = error.detail;
+  const { reason, status, gatewayMessage, redirectsTo, isBase } = error.detail;
+  if (redirectsTo !== undefined)
+    return wrong(
+      "Address",
+      `${name} redirects to ${redirectsTo}`,
+      isBase === undefined
+        ? "that is no gateway: it may be a login in front of it; set GATEWAY_BASE_URL to the server's own address"
+        : `set GATEWAY_BASE_URL to ${redirectsTo}`,
+    );
   const context = { hasKey: apiKey !== undefined, chatModel: undefined };
   const trouble = toTrouble({ kind: "failed", operation: "models", error }, context);
   switch (error.code) {

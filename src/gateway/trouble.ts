@@ -25,7 +25,7 @@ export function toTrouble(
   { operation, error }: Extract<GatewayOutcome, { kind: "failed" }>,
   { hasKey, chatModel }: TroubleContext,
 ): GatewayTrouble | undefined {
-  const { reason, status, gatewayMessage, model, suggestion } = error.detail;
+  const { reason, status, gatewayMessage, model, suggestion, redirectsTo, isBase } = error.detail;
   const isList = operation === "models";
   const holdsMs = isList ? 0 : passingHoldMs;
   const of = (kind: TroubleKind, text: string, holds = holdsMs): GatewayTrouble => ({
@@ -35,6 +35,10 @@ export function toTrouble(
     holdsMs: holds,
   });
   const isWebPage = typeof gatewayMessage === "string" && gatewayMessage.startsWith("a web page");
+  if (redirectsTo !== undefined) {
+    const what = isBase === undefined ? ", which is no gateway" : ": set GATEWAY_BASE_URL to that";
+    return of("redirects", `redirects to ${redirectsTo}${what}`, isList ? 0 : lastingHoldMs);
+  }
   switch (error.code) {
     case "gateway-unreachable":
       return of("unreachable", `cannot be reached (${reason ?? "connection lost"})`, 0);

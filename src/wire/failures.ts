@@ -5,6 +5,12 @@ import { steadyClock } from "../support/clock.ts";
 /** The headers of an answer, with lower-case names. */
 export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 
+/** Where a gateway redirects to, without a query. `isBase` says that it can take the base address's place. */
+export interface Redirect {
+  readonly redirectsTo: string;
+  readonly isBase?: 1;
+}
+
 /** A failed answer. `status` is 200 for an error inside a successful answer. */
 interface FailedAnswer {
   readonly operation: Operation;
@@ -12,6 +18,7 @@ interface FailedAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly info: ErrorInfo | undefined;
+  readonly redirectsTo?: Redirect | undefined;
 }
 
 const contextLength = new RegExp(
@@ -121,7 +128,7 @@ export function requestIdOf(headers: Headers, scrub: Scrub): string | undefined 
 /**
  * Makes the typed error of a failed answer. `detail` has `model`, `status`, `gatewayMessage` (scrubbed, at
  * most 300 characters), `parameter` and `requestId` where known, and `lacks: "pictures"` where the words say
- * that the model takes no pictures at all.
+ * that the model takes no pictures at all. A redirect adds its {@link Redirect}.
  */
 export function toAttemptError(answer: FailedAnswer, scrub: Scrub): AttemptError {
   const { operation, model, info, headers } = answer;
@@ -142,6 +149,10 @@ export function toAttemptError(answer: FailedAnswer, scrub: Scrub): AttemptError
         ...(info !== undefined && { gatewayMessage: scrub(info.message) }),
         ...(info?.param !== undefined && { parameter: scrub(info.param, 60) }),
         ...(requestId !== undefined && { requestId }),
+        ...(answer.redirectsTo !== undefined && {
+          ...answer.redirectsTo,
+          redirectsTo: scrub(answer.redirectsTo.redirectsTo, 200),
+        }),
         ...(code === "gateway-unsupported" && takesNoPictures(info) && { lacks: "pictures" }),
       },
     },

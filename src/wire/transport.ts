@@ -12,6 +12,7 @@ import {
   toAttemptError,
   type Scrub,
   type ErrorInfo,
+  type Redirect,
   type Headers,
   requestIdOf,
   toConnectionError,
@@ -84,7 +85,10 @@ interface TransportOptions {
   readonly onHeaders?: ((headers: Headers) => void) | undefined;
 }
 
-/** Creates a transport that sends the key only to the base URL's origin. Redirects are not followed. */
+/** How many redirects of one request are followed. */
+const maxRedirects = 3;
+
+/** Creates a transport that sends the key only to the base URL's origin. Redirects are followed within it. */
 export function createTransport(options: TransportOptions): Transport {
   const { log, scrub, silenceMs = 0 } = options;
   const { origin, pathname, search } = options.baseUrl;
@@ -115,11 +119,10 @@ export function createTransport(options: TransportOptions): Transport {
         const durationMs = Math.round(performance.now() - startedAt);
         log.debug({ operation, model, durationMs, ...fields }, "gateway request");
       };
-      let answer: Dispatcher.ResponseData;
-      try {
-        answer = await agent.request({
+      const request = async (target: string): Promise<Dispatcher.ResponseData> =>
+        await agent.request({
           origin,
-          path: `${basePath}${path}${search}`,
+          path: target,
           method: content === undefined ? "GET" : "POST",
           headers: {
             ...common,
@@ -133,6 +136,19 @@ export function createTransport(options: TransportOptions): Transport {
           // The reader of an answer pauses it.
           ...(operation === "chat" && { highWaterMark: 1 }),
         });
+      let answer: Dispatcher.ResponseData;
+      let redirect: URL | undefined;
+      try {
+        let target = `${basePath}${path}${search}`;
+        answer = await request(target);
+        for (let followed = 0; ; followed++) {
+          redirect = redirectOf(answer, new URL(target, origin));
+          if (redirect?.origin !== origin || followed === maxRedirects) break;
+          target = `${redirect.pathname}${redirect.search}`;
+          await answer.body.dump();
+          // A request stays what it is, since nothing here is a form of a web page.
+          answer = await request(target);
+        }
       } catch (error) {
         const failure = translateFailure(error, attempt);
         const code = failure instanceof AttemptError ? failure.failure.code : undefined;
@@ -159,12 +175,28 @@ export function createTransport(options: TransportOptions): Transport {
           message: `status ${status}, the body could not be read (${error instanceof Error ? error.name : "?"})`,
         };
       }
-      throw toAttemptError({ operation, model, status, headers, info }, scrub);
+      const redirectsTo = redirect && redirectDetail(redirect, path);
+      throw toAttemptError({ operation, model, status, headers, info, redirectsTo }, scrub);
     },
     async close() {
       await agent.destroy();
     },
   };
+}
+
+/** Returns the target of a redirect, or `undefined` for other answers. */
+function redirectOf({ statusCode, headers }: Dispatcher.ResponseData, from: URL): URL | undefined {
+  const { location } = headers;
+  if (![301, 302, 307, 308].includes(statusCode) || typeof location !== "string") return undefined;
+  return URL.canParse(location, from.href) ? new URL(location, from) : undefined;
+}
+
+/** Names the target of a redirect: as a base address where it is the same operation elsewhere. */
+function redirectDetail({ origin, pathname }: URL, path: string): Redirect {
+  const target = pathname.replace(/(?<!\/)\/+$/, "");
+  return target.endsWith(path)
+    ? { redirectsTo: `${origin}${target.slice(0, -path.length)}`, isBase: 1 }
+    : { redirectsTo: `${origin}${pathname}` };
 }
 
 const decoders: ReadonlyMap<string, () => NodeJS.ReadWriteStream> = new Map(

@@ -97,6 +97,18 @@ const troubles: readonly Trouble[] = [
     state: "web-page",
   },
   {
+    name: "a redirect to another address",
+    list: { status: 308, headers: { location: "https://gateway.example/v1/models" } },
+    chat: { status: 308, headers: { location: "https://gateway.example/v1/chat/completions" } },
+    terminal: "redirects to https://gateway.example/v1: set GATEWAY_BASE_URL to that",
+    banner:
+      "The model gateway's address redirects to https://gateway.example/v1. Ask your admin to set GATEWAY_BASE_URL to that.",
+    chatSays:
+      "The model gateway's address redirects to https://gateway.example/v1. Ask your admin to set GATEWAY_BASE_URL to that.",
+    doctor: "set GATEWAY_BASE_URL to https://gateway.example/v1",
+    state: "redirects",
+  },
+  {
     name: "no such model",
     chat: failure(404, "The model gpt-9 does not exist", "model_not_found"),
     settings: { CHAT_MODEL: "gpt-9" },

@@ -401,6 +401,7 @@ const gatewayRemedies = {
   unreachable: "reach",
   "key-refused": "key",
   "web-page": "address",
+  redirects: "address",
   "no-model": "model",
   unpaid: "pay",
   failing: "gateway",

@@ -22,6 +22,7 @@ export const dashboardMessages = {
   "dashboard.gateway.unreachable": "The model gateway cannot be reached.",
   "dashboard.gateway.key-refused": "The model gateway does not accept the key.",
   "dashboard.gateway.web-page": "A web page answers in the place of the model gateway.",
+  "dashboard.gateway.redirects": "The model gateway's address redirects to another one.",
   "dashboard.gateway.no-model": "The model gateway does not have the model that is set.",
   "dashboard.gateway.unpaid": "The model gateway's account has run out of credit.",
   "dashboard.gateway.failing": "The model gateway fails.",

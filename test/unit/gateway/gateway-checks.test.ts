@@ -194,4 +194,21 @@ All right.
     expect(text).toContain("! Image model    no model can draw: /imagine is refused");
     expect(text).toContain("! Transcription  no model can transcribe: recordings are not read");
   });
+
+  test.each([301, 302, 307, 308])("an address that redirects to another origin: %i", async (status) => {
+    const location = "https://gateway.example/api/v1/models?token=secret";
+    await start({ list: { status, headers: { location } } });
+    const text = await check({ apiKey: "the-key-1234" });
+    expect(text).toContain("gateway.example redirects to https://gateway.example/api/v1");
+    expect(text).toContain("set GATEWAY_BASE_URL to https://gateway.example/api/v1");
+    expect(text).not.toContain("secret");
+  });
+
+  test("an address that redirects to a login page, which is no gateway", async () => {
+    const location = "https://login.example/sign-in?next=models";
+    await start({ list: { status: 302, headers: { location } } });
+    const text = await check();
+    expect(text).toContain("gateway.example redirects to https://login.example/sign-in");
+    expect(text).not.toContain("set GATEWAY_BASE_URL to https://login.example");
+  });
 });
