@@ -10,6 +10,8 @@ import {
   type EnvFile,
   findMisspelt,
   readGatewayConfigText,
+  unquotedProblem,
+  unquoteEnvironment,
   toMisspeltProblem,
 } from "./env-file.ts";
 import { loadCommands } from "./load-commands.ts";
@@ -42,12 +44,15 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
       await warmUp();
       return 0;
     }
+    const unquoted = unquoteEnvironment(environment);
     // Both commands report themselves what is wrong with the settings.
-    if (args[0] === "doctor" || args[0] === "setup") return await runWithoutSettings(args, environment);
+    if (args[0] === "doctor" || args[0] === "setup")
+      return await runWithoutSettings(args, environment, unquoted);
     // Variables of the environment win over the file.
     const file = await readEnvFile(".env");
     for (const [name, value] of Object.entries(file?.values ?? {})) environment[name] ??= value;
     const config = parseConfig(environment);
+    const warnings = unquoted.map((name) => `${name} ${unquotedProblem.text}: ${unquotedProblem.remedy}`);
     const misspelt = await findMisspeltSettings(file, environment);
     const gatewayConfig = await loadGatewayConfig(config, environment);
     const secrets = [...config.secrets, ...upstreamKeysOf(gatewayConfig)];
@@ -62,7 +67,7 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
     });
     switch (args[0]) {
       case undefined:
-        for (const problem of misspelt) log.warn({}, problem);
+        for (const problem of [...warnings, ...misspelt]) log.warn({}, problem);
         expectNone(readConfig(environment).startProblems);
         return await serveBot(config, { gatewayConfig, log, problems });
       case "gateway":
@@ -83,6 +88,7 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
       case "--check-config": {
         expectNone([...misspelt, ...readConfig(environment).startProblems]);
         const commands = await loadCommands();
+        for (const problem of warnings) writeError(`${problem}\n`);
         writeOut(`The settings are right; ${commands.size} commands.\n`);
         return 0;
       }
@@ -98,7 +104,11 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
 }
 
 /** Runs a command that works without valid settings. Exit code 2 means that it could not run. */
-async function runWithoutSettings(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
+async function runWithoutSettings(
+  args: readonly string[],
+  environment: NodeJS.ProcessEnv,
+  unquoted: readonly string[],
+): Promise<number> {
   const [command, ...words] = args;
   const isColoured = process.stdout.isTTY && (environment["NO_COLOR"] ?? "") === "";
   const io = { environment, writeOut, writeError, isColoured };
@@ -114,7 +124,7 @@ async function runWithoutSettings(args: readonly string[], environment: NodeJS.P
       });
     }
     const { runDoctor } = await import("./doctor-sections.ts");
-    return await runDoctor(words, io);
+    return await runDoctor(words, { ...io, unquoted });
   } catch (error) {
     if (!isParleyError(error)) throw error;
     writeError(`${error.message}\n`);

@@ -10,7 +10,13 @@ import type { Command } from "./core/command.ts";
 import { isParleyError } from "./core/errors.ts";
 import type { ModelOperation } from "./core/gateway.ts";
 import type { Log } from "./core/telemetry.ts";
-import { readEnvFile, type EnvFile, findMisspelt, readGatewayConfigText } from "./env-file.ts";
+import {
+  readEnvFile,
+  type EnvFile,
+  findMisspelt,
+  readGatewayConfigText,
+  unquotedProblem,
+} from "./env-file.ts";
 import { createGatewayChecks } from "./gateway/gateway-checks.ts";
 import { loadCommands } from "./load-commands.ts";
 import { createLog } from "./operations/log.ts";
@@ -33,12 +39,14 @@ interface DoctorInput {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** The file `.env`, if there is one. */
   readonly file: EnvFile | undefined;
+  /** The variables that had quotation marks around their values. Default: none. */
+  readonly unquoted?: readonly string[];
   readonly log: Log;
 }
 
 /** Creates the checks of the settings and of everything that they name. */
 export async function createDoctorSections(input: DoctorInput): Promise<readonly CheckSection[]> {
-  const { environment, file, log } = input;
+  const { environment, log } = input;
   const read = readConfig(environment);
   const { config } = read;
   const loaded = await loadCommandsOrProblem();
@@ -49,7 +57,7 @@ export async function createDoctorSections(input: DoctorInput): Promise<readonly
     })),
   );
   return [
-    { title: "Settings", checks: [settingsCheck(read, file, environment), ...loaded.problems] },
+    { title: "Settings", checks: [settingsCheck(read, input), ...loaded.problems] },
     ...platforms,
     {
       title: "Gateway",
@@ -194,8 +202,7 @@ async function loadCommandsOrProblem(): Promise<{
 
 function settingsCheck(
   { problems, startProblems }: ReadConfig,
-  file: EnvFile | undefined,
-  environment: DoctorInput["environment"],
+  { file, environment, unquoted = [] }: DoctorInput,
 ): Check {
   return {
     subject: "Variables",
@@ -213,6 +220,7 @@ function settingsCheck(
         count === 0 ? "none is set: all have their defaults" : `${count} set, all known and well-formed`;
       return [
         ...(findings.length > 0 ? findings : [right("Variables", text)]),
+        ...unquoted.map((name) => warning(name, unquotedProblem.text, unquotedProblem.remedy)),
         ...(file?.isOpenToOthers === true
           ? [warning(".env", "other users of this machine can read it", "chmod 600 .env")]
           : []),
@@ -245,7 +253,10 @@ export interface CommandIo {
  * right, 1 something is wrong, 2 unknown options.
  * @throws ParleyError `config` if `.env` cannot be read
  */
-export async function runDoctor(words: readonly string[], io: CommandIo): Promise<number> {
+export async function runDoctor(
+  words: readonly string[],
+  io: CommandIo & Pick<DoctorInput, "unquoted">,
+): Promise<number> {
   let values: { readonly json?: boolean; readonly live?: boolean };
   try {
     ({ values } = parseArgs({
@@ -263,7 +274,7 @@ export async function runDoctor(words: readonly string[], io: CommandIo): Promis
   const secrets = secretsIn(environment);
   // The findings say everything that matters, so nothing is logged.
   const log = createLog({ level: "silent", secrets, write() {} });
-  const sections = await runChecks(await createDoctorSections({ environment, file, log }), {
+  const sections = await runChecks(await createDoctorSections({ ...io, environment, file, log }), {
     isLive: values.live === true,
     secrets,
     now: () => steadyClock.now(),

@@ -108,6 +108,30 @@ function expectValues(text: string, wanted: Readonly<Record<string, string>>): v
   );
 }
 
+/** A value between quotation marks of which it has no more. */
+const quoted = /^(["'`])(.*)\1$/s;
+
+/**
+ * Takes off every variable what a file of settings has around its value and `docker run --env-file` leaves
+ * there: quotation marks and the carriage return of a Windows line. Returns the names of these variables.
+ */
+export function unquoteEnvironment(environment: Record<string, string | undefined>): string[] {
+  const changed = Object.entries(environment).flatMap(([name, value = ""]): [string, string][] => {
+    const line = value.replace(/\r$/, "");
+    const [, mark = "", inner = ""] = quoted.exec(line.trim()) ?? [];
+    const bare = mark === "" || inner.includes(mark) ? line : inner;
+    return bare === value ? [] : [[name, bare]];
+  });
+  for (const [name, value] of changed) environment[name] = value;
+  return changed.map(([name]) => name);
+}
+
+/** What is said of a variable that {@link unquoteEnvironment} has changed. */
+export const unquotedProblem = {
+  text: "had quotation marks or a carriage return around its value, which were left out",
+  remedy: "docker run --env-file keeps them: write NAME=value there, without quotation marks",
+} as const;
+
 /** A variable that is no setting, with the setting that was probably meant. */
 interface MisspeltSetting {
   readonly name: string;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { parseEnv } from "node:util";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { readEnvFile, setVariables, writeEnvFile } from "../../src/env-file.ts";
+import { readEnvFile, setVariables, unquoteEnvironment, writeEnvFile } from "../../src/env-file.ts";
 
 describe("setVariables", () => {
   it("keeps comments, order and other variables, and adds new ones at the end", () => {
@@ -93,5 +93,52 @@ describe("writeEnvFile", () => {
     await writeEnvFile(join(folder, ".env"), "A=2\n");
     expect(await readFile(real, "utf8")).toBe("A=2\n");
     expect((await stat(real)).isFile()).toBe(true);
+  });
+});
+
+describe("unquoteEnvironment", () => {
+  it("takes off what docker run --env-file leaves around values, and nothing of the values", () => {
+    const left = {
+      DOUBLE: '"two words"',
+      SINGLE: `'{"m":{"perImageUsd":1}}'`,
+      BACKTICK: "`x`",
+      RETURN: "value\r",
+      BOTH: '"value"\r',
+      SPACED: '"value" ',
+      LINES: '"one\ntwo"',
+      EMPTY: '""',
+      KEPT: `it's`,
+      SENTENCE: '"Be brief" is better than "be long"',
+      ONE: '"',
+      PLAIN: " value ",
+      NONE: undefined,
+    };
+    const names = unquoteEnvironment(left);
+    expect(left).toEqual({
+      DOUBLE: "two words",
+      SINGLE: '{"m":{"perImageUsd":1}}',
+      BACKTICK: "x",
+      RETURN: "value",
+      BOTH: "value",
+      SPACED: "value",
+      LINES: "one\ntwo",
+      EMPTY: "",
+      KEPT: "it's",
+      SENTENCE: '"Be brief" is better than "be long"',
+      ONE: '"',
+      PLAIN: " value ",
+      NONE: undefined,
+    });
+    expect(names).toEqual(["DOUBLE", "SINGLE", "BACKTICK", "RETURN", "BOTH", "SPACED", "LINES", "EMPTY"]);
+  });
+
+  it("what setup writes for .env reads the same through docker run --env-file", () => {
+    for (const value of ["p$ssw0rd", "two words", '{"m":{"perImageUsd":1}}', "a#b", "xoxb-1.2_3"]) {
+      // Docker splits at the first equals sign and takes the rest as it is.
+      const line = setVariables("", { A: value }).trimEnd();
+      const environment = { A: line.slice(line.indexOf("=") + 1) };
+      unquoteEnvironment(environment);
+      expect(environment.A).toBe(value);
+    }
   });
 });

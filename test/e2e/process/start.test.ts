@@ -290,6 +290,23 @@ describe("the other commands", () => {
     });
   });
 
+  it("start, doctor and --check-config read values in quotes, and warn", async () => {
+    const settings = {
+      CHAT_MODEL: '"sandbox/chat"',
+      LOG_LEVEL: "info\r",
+      GATEWAY_API_KEY: "'key of the test'",
+    };
+    const { code, output } = await commands.run(["--check-config"], { settings });
+    expect(code).toBe(0);
+    for (const name of Object.keys(settings))
+      expect(output).toMatch(new RegExp(`^${name} had quotation marks`, "m"));
+    expect(output).not.toContain("key of the test");
+    const doctor = await commands.run(["doctor"], { settings });
+    expect(doctor.output).toMatch(/CHAT_MODEL.*had quotation marks/);
+    const parley = await start({ settings });
+    await expect.poll(() => parley.output()).toMatch(/CHAT_MODEL had quotation marks/);
+  });
+
   it("warm-up reads no settings, so that an install cannot fail because of one", async () => {
     const settings = { PORT: "x" };
     expect(await commands.run(["warm-up"], { settings })).toMatchObject({ code: 0, output: "" });
