@@ -189,10 +189,7 @@ const rows: readonly Row[] = [
       {
         title: "Size",
         unit: "bytes",
-        queries: [
-          ["max(parley_store_bytes{~})", "bytes"],
-          ["sum(parley_store_data_losses_total{~})", "losses noticed"],
-        ],
+        queries: [["max(parley_store_bytes{~})", "bytes"]],
       },
     ],
   },

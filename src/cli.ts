@@ -180,30 +180,41 @@ function expectNone(problems: readonly string[]): void {
   if (problems.length > 0) throw new ParleyError("config", problems.join("\n"));
 }
 
+/** Runs the bot until a signal. After the loss of the store's data it is started anew once. */
 async function serveBot(
   config: Config,
   options: Omit<Parameters<typeof startParley>[1], "commands">,
+  isSecond = false,
 ): Promise<number> {
   const [{ startParley }, commands] = await Promise.all([import("./compose.ts"), loadCommands()]);
   const parley = await startParley(config, { commands, ...options });
   writeOut(`Parley\n${parley.lines.map((line) => `  ${line}\n`).join("")}`);
   const signal = waitForSignal();
+  let hasLostData = false;
   try {
     await Promise.race([
       signal.received,
+      parley.dataLost.then(() => {
+        hasLostData = true;
+      }),
       Promise.all([parley.connected, parley.checked]).then(() => {
         releaseYoungGeneration();
         writeOut(toReadyLines(parley.troubles()));
         return signal.received;
       }),
     ]);
-    writeOut("  Stopping: running answers are finished first. Press Ctrl+C again to stop at once.\n");
+    writeOut(
+      hasLostData
+        ? "  The store lost its data (see the log): running answers are finished first, then it starts again.\n"
+        : "  Stopping: running answers are finished first. Press Ctrl+C again to stop at once.\n",
+    );
   } finally {
     await parley.stop();
     signal.forget();
-    exitSoon();
+    if (!hasLostData || isSecond) exitSoon();
   }
-  return 0;
+  if (!hasLostData) return 0;
+  return isSecond ? 1 : await serveBot(config, options, true);
 }
 
 function toReadyLines(troubles: readonly string[]): string {

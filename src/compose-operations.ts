@@ -74,12 +74,10 @@ export async function openConfiguredTracer(
 export async function readReadiness(parts: RunningParts): Promise<Readiness> {
   const { store, gateway, platforms, givenUp, version } = parts;
   const [problems, gatewayState] = await Promise.all([store.findProblems(), gateway.watch.state()]);
-  const { warnings } = store.notes();
   return toReadiness(version, {
     store: {
       status: problems.length === 0 ? "ready" : "not-ready",
       ...(problems.length === 0 ? {} : { problems }),
-      ...(warnings.length === 0 ? {} : { warnings }),
     },
     gateway: toGatewayPart(gatewayState, gateway.watch.trouble()),
     ...Object.fromEntries(
@@ -121,7 +119,6 @@ export function metricsSourcesOf(parts: RunningParts): MetricsSources {
   const { store, version, platforms, assistant, server } = parts;
   return {
     version,
-    countDataLosses: () => store.notes().dataLosses,
     countWrites: () => store.writes(),
     storeBytes: () => store.sizeBytes(),
     deliveryWaiting: () => platforms().flatMap((platform) => waitingCalls(platform)),

@@ -53,6 +53,8 @@ export interface Parley {
   readonly connected: Promise<void>;
   /** Resolves when it is known whether the gateway answers, or after a few seconds. It never rejects. */
   readonly checked: Promise<unknown>;
+  /** Resolves when the store was emptied or replaced: stop then, and start anew with what is there. */
+  readonly dataLost: Promise<void>;
   /** One line for the terminal on each part that does not work although the rest runs. */
   troubles(): readonly string[];
   /** Drains active turns within SHUTDOWN_TIMEOUT_MS, keeps the rest resumable, and closes everything. */
@@ -88,6 +90,7 @@ export async function startParley(
   }: ComposeOptions,
 ): Promise<Parley> {
   const resources = createResourceStack(log);
+  const { promise: dataLost, resolve: onDataLost } = Promise.withResolvers<void>();
   try {
     const version = await readVersion();
     // The tracer is closed last, because stopping is traced too.
@@ -100,7 +103,7 @@ export async function startParley(
     // Everything slow runs in parallel: the store's first fsync, the gateway's socket, the SDKs' modules.
     const [store, gateway, loaded] = await Promise.all([
       // Only the metrics count what the store does.
-      resources.add("store", openStore(config, log, { meter: metrics.take, clock }), (opened) =>
+      resources.add("store", openStore(config, log, { meter: metrics.take, clock, onDataLost }), (opened) =>
         opened.close(),
       ),
       resources.add("gateway", openGateway(config, log, { gatewayConfig, tracer, meter, clock }), (opened) =>
@@ -245,6 +248,7 @@ export async function startParley(
       assistant,
       connected,
       checked: inTime(asked, maxStartWaitMs, patience),
+      dataLost,
       troubles: () => toTroubleLines(config, gateway, givenUp),
       async stop() {
         for (const end of [stopRecovering, stopWatching, stopTelling]) end();
@@ -416,7 +420,7 @@ const reserveMarginMs = 5 * 60_000;
 export async function openConfiguredStore(
   config: Config,
   log: Log,
-  options: Pick<StoreOptions, "exclusive" | "meter" | "clock">,
+  options: Pick<StoreOptions, "exclusive" | "meter" | "clock" | "onDataLost">,
 ): Promise<Store> {
   const { openStore } = await import("./conversations/open-store.ts");
   return await openStore(config.STORE_URL, {

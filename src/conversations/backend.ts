@@ -119,16 +119,6 @@ export interface WriteCounts {
   readonly syncs: number;
 }
 
-/** What operators should know about a reachable service, in words without credentials and paths. */
-export interface BackendNotes {
-  /** Damage that keeps it from serving every entry. */
-  readonly problems: readonly string[];
-  /** What has happened although the service works. */
-  readonly warnings: readonly string[];
-  /** How often a loss of written data was noticed since the start. */
-  readonly dataLosses: number;
-}
-
 /**
  * A key-value service below Keyv. It adds what Keyv lacks: set-if-absent, atomic writes of several entries,
  * and sorted indexes, whose members are sorted by a number and never expire. Keys, index names and members
@@ -169,13 +159,8 @@ export interface Backend {
   /** Fails if the service cannot be read or written. It writes only if the last write failed. */
   ping(): Promise<void>;
   writes(): WriteCounts;
-  /** What operators should know besides. */
-  notes(): BackendNotes;
-  /**
-   * Calls `listener` when the service lost its data and continues without it. The listener writes again what
-   * this process needs there. It is called until it resolves, and `ping` fails until then. Only one is kept.
-   */
-  onDataLost(listener: () => Promise<void>): void;
+  /** Damage that keeps a reachable service from serving every entry, in words without credentials and paths. */
+  problems(): readonly string[];
   close(): Promise<void>;
 }
 
@@ -219,6 +204,8 @@ export interface BackendOptions {
   readonly report?: ((finding: Finding) => void) | undefined;
   /** For servers. The longest wait for a response, in milliseconds. Default 5 s. */
   readonly deadlineMs?: number | undefined;
+  /** For servers. Called once when the service has lost its data, after which `ping` fails. The process is to end. */
+  readonly onDataLost?: (() => void) | undefined;
   /** Default: the time of this process. */
   readonly clock?: Clock | undefined;
 }

@@ -185,61 +185,6 @@ export function saveProgress(turn: TurnProgress, ttlMs = turnTtlMs): Change[] {
   return key === undefined ? [] : [{ kind: "set", at: entryAt.turn(key), value: turn, ttlMs }];
 }
 
-/** An accepted event that this process has not answered, as it is stored. */
-interface Unanswered {
-  readonly record: InboxRecord;
-  readonly turn?: TurnProgress | undefined;
-}
-
-/** After this time its reply is sealed anyway, and another process may have answered it. */
-const maxAgeMs = 60 * 60 * 1000;
-
-/**
- * The events that this process has accepted or runs but not answered. If the store loses them, they are
- * written again, so that no message is dropped silently. They need little memory beside the turns.
- */
-export function createAcceptedEvents(store: KeyValueStore) {
-  const unanswered = new Map<string, Unanswered>();
-  let storing: Promise<number> | undefined;
-
-  const storeOne = async (key: string, { record, turn }: Unanswered): Promise<boolean> => {
-    const changes = [...acceptEvent(record), ...(turn === undefined ? [] : saveProgress(turn))];
-    return (await store.writeIf([entryAt.event(key)], changes)) === undefined;
-  };
-
-  const storeAll = async () => {
-    let count = 0;
-    // The events are in the order in which they were accepted.
-    for (const [key, each] of unanswered) {
-      if (steadyClock.latest() - each.record.acceptedAt > maxAgeMs) unanswered.delete(key);
-      else if (await storeOne(key, each)) count++;
-    }
-    return count;
-  };
-
-  return {
-    add: (record: InboxRecord, turn?: TurnProgress) =>
-      void unanswered.set(record.event.key, { record, turn }),
-    has: (key: string) => unanswered.has(key),
-    get: (key: string) => unanswered.get(key),
-    keys: () => [...unanswered.keys()],
-    setTurn(turn: TurnProgress) {
-      const [key = ""] = turn.keys;
-      const found = unanswered.get(key);
-      if (found !== undefined) unanswered.set(key, { ...found, turn });
-    },
-    setRecord(record: InboxRecord) {
-      const found = unanswered.get(record.event.key);
-      if (found !== undefined) unanswered.set(record.event.key, { ...found, record });
-    },
-    delete: (keys: readonly string[]) => keys.forEach((key) => unanswered.delete(key)),
-    /** Writes what the store lacks. Resolves to the number of missing events. */
-    storeAnew: () =>
-      (storing ??= storeAll().finally(() => {
-        storing = undefined;
-      })),
-  };
-}
 
 /** The parts of an event that the indexes of accepted events need. */
 type IndexedEvent = Pick<IncomingEvent, "key" | "conversationId" | "author">;

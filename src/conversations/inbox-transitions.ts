@@ -12,7 +12,6 @@ import type {
 } from "../core/inbox.ts";
 import { steadyClock } from "../support/clock.ts";
 import {
-  acceptEvent,
   after,
   answeredTtlMs,
   editsOf,
@@ -44,8 +43,6 @@ export interface FoundEvent {
   readonly turn: TurnProgress | undefined;
   /** Set if one of them cannot be read. */
   readonly damage?: ParleyError;
-  /** Set if the store has lost it. The record is then what this process knows of it. */
-  readonly isMissing?: true;
 }
 
 /** How events change. Without changes nothing is written. */
@@ -71,11 +68,11 @@ export function claimEvents(
   if (isLost || !isDeepStrictEqual(saved, turn.address)) return { result: undefined };
   const claimed: InboxRecord[] = [];
   const changes = saveProgress(turn);
-  for (const { record: known, isMissing } of found) {
+  for (const { record: known } of found) {
     if (known === undefined) continue;
     const record = { ...known, ...nextOf(known), attempts: turn.attempts };
     claimed.push(record);
-    changes.push(...(isMissing === true ? acceptEvent(record) : [saveRecord(record)]));
+    changes.push(saveRecord(record));
   }
   return { result: claimed, changes };
 }

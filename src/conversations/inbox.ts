@@ -7,7 +7,6 @@ import { readMembers } from "./conversation-index.ts";
 import {
   acceptEvent,
   answeredTtlMs,
-  createAcceptedEvents,
   type InboxRecord,
   isGone,
   isOver,
@@ -93,12 +92,6 @@ function tooManyConflicts(): ParleyError {
   return new ParleyError("store-unavailable", "other processes kept changing the event");
 }
 
-/** An inbox that survives the loss of the store's data. */
-interface RestorableInbox extends Inbox {
-  /** Writes accepted and unanswered events of this process again. Resolves to the number of missing ones. */
-  storeAnew(): Promise<number>;
-}
-
 /** The options of {@link createInbox}. */
 interface InboxOptions {
   readonly store: KeyValueStore;
@@ -112,9 +105,8 @@ interface InboxOptions {
  * pending work. The indexes of events change in the same atomic write, so neither can be lost without the
  * other, and a list reads only entries of its index.
  */
-export function createInbox(options: InboxOptions): RestorableInbox {
+export function createInbox(options: InboxOptions): Inbox {
   const { store, log, retentionMs } = options;
-  const accepted = createAcceptedEvents(store);
   let lastAcceptedAt = 0;
 
   /** Skips damaged entries, so that they do not keep the others from being answered. */
@@ -157,17 +149,6 @@ export function createInbox(options: InboxOptions): RestorableInbox {
     return open;
   };
 
-  /** Another process may have answered some. Missing ones were lost, and are listed the next time. */
-  const compareAccepted = async (open: ReadonlySet<string>) => {
-    const others = accepted.keys().filter((key) => !open.has(key));
-    for (let from = 0; from < others.length; from += batchSize) {
-      for (const { key, record } of await readUndamaged(others.slice(from, from + batchSize))) {
-        if (record === undefined) await accepted.storeAnew();
-        else if (isOver(record)) accepted.delete([key]);
-      }
-    }
-  };
-
   /**
    * Lets earlier turns of the conversation expire within a day, because they cannot be answered anew after a
    * later answer. Otherwise the store would keep everything twice. An answered command does not do so.
@@ -190,10 +171,6 @@ export function createInbox(options: InboxOptions): RestorableInbox {
     }
   };
 
-  /** Replaces an event that the store has lost by what this process knows of it. */
-  const orKnown = (one: FoundEvent): FoundEvent =>
-    one.record === undefined ? { ...one, record: accepted.get(one.key)?.record, isMissing: true } : one;
-
   return {
     async accept(event) {
       // Each event of a process has its own time, because an event lets those before it expire and no others.
@@ -201,15 +178,11 @@ export function createInbox(options: InboxOptions): RestorableInbox {
       const record: InboxRecord = { event, acceptedAt: lastAcceptedAt, state: "open" };
       if ((await store.writeIf([entryAt.event(event.key)], acceptEvent(record))) !== undefined)
         return "duplicate";
-      accepted.add(record);
       return "accepted";
     },
     async claimTurn(turn) {
-      const claimed = await changeEvents(store, turn.keys, (found) => claimEvents(found.map(orKnown), turn));
-      if (claimed === undefined) return false;
-      for (const record of claimed)
-        accepted.add(record, record.event.key === turn.keys[0] ? turn : undefined);
-      return true;
+      const claimed = await changeEvents(store, turn.keys, (found) => claimEvents(found, turn));
+      return claimed !== undefined;
     },
     async refuse(key) {
       const change = saveRecord(toErased(key, undefined), answeredTtlMs);
@@ -217,7 +190,7 @@ export function createInbox(options: InboxOptions): RestorableInbox {
       return failed === undefined ? "refused" : "duplicate";
     },
     async saveTurn(turn, { isDurable = false } = {}) {
-      const isSaved = await changeEvents(
+      return await changeEvents(
         store,
         turn.keys,
         (found) =>
@@ -226,18 +199,15 @@ export function createInbox(options: InboxOptions): RestorableInbox {
             : { result: true, changes: saveProgress(turn) },
         { resolves: isDurable ? "durable" : "soon" },
       );
-      if (isSaved) accepted.setTurn(turn);
-      return isSaved;
     },
     async close(keys, { attempts, edits } = {}) {
       const closing = await changeEvents(
         store,
         keys,
-        (found) => closeEvents(found.map(orKnown), { attempts, edits, retentionMs }),
+        (found) => closeEvents(found, { attempts, edits, retentionMs }),
         { resolves: "soon" },
       );
       if (closing === undefined) return false;
-      accepted.delete(keys);
       await letEarlierGo(closing.answered, keys);
       if (closing.isErased) await store.backend.scrub();
       return true;
@@ -245,7 +215,6 @@ export function createInbox(options: InboxOptions): RestorableInbox {
     async edit(event, edit) {
       const edited = await changeEvents(store, [event.key], ([found]) => editEvent(found, event, edit));
       if (typeof edited === "string") return edited;
-      accepted.add(edited.record, edited.turn);
       await store.backend.scrub();
       return "edited";
     },
@@ -258,7 +227,6 @@ export function createInbox(options: InboxOptions): RestorableInbox {
         if (typeof reopened === "string") return reopened;
         const { records, turn: again, redo } = reopened;
         const [first, ...others] = records;
-        for (const record of records) accepted.add(record, record === first ? again : undefined);
         return {
           event: first.event,
           others: others.map(({ event }) => event).filter((event) => event.kind === "message"),
@@ -275,14 +243,12 @@ export function createInbox(options: InboxOptions): RestorableInbox {
           stopEvent(found, by, index === 0 ? answer : undefined),
         );
         if (record === undefined) continue;
-        accepted.setRecord(record);
         stopped.push(key);
       }
       return stopped;
     },
     async keepHeard(key, part) {
-      const record = await changeEvents(store, [key], ([found]) => hearPart(found, part));
-      if (record !== undefined) accepted.setRecord(record);
+      await changeEvents(store, [key], ([found]) => hearPart(found, part));
     },
     knows: async (key) => (await store.get<StoredRecord>("inbox", key)) !== undefined,
     async lookUp(keys) {
@@ -298,30 +264,16 @@ export function createInbox(options: InboxOptions): RestorableInbox {
     async withdraw(keys, { keepsReplies = false } = {}) {
       const withOthers = (await readUndamaged(keys)).flatMap(({ turn }) => turn?.keys ?? []);
       const all = [...new Set([...keys, ...withOthers])];
-      const moved = await changeEvents(store, all, (found) => withdrawEvents(found, keys, keepsReplies), {
+      await changeEvents(store, all, (found) => withdrawEvents(found, keys, keepsReplies), {
         forDamaged: true,
       });
-      accepted.delete(keys);
-      for (const turn of moved) accepted.setTurn(turn);
       await store.backend.scrub();
     },
     async isOpen(key) {
       const record = orRecord(await store.get<StoredRecord>("inbox", key));
-      // Answered events stay known for at least a day, so this one was lost.
-      if (record === undefined && accepted.has(key)) {
-        await accepted.storeAnew();
-        return accepted.has(key);
-      }
-      if (record === undefined) return false;
-      if (isOver(record)) accepted.delete([key]);
-      return !isOver(record);
+      return record !== undefined && !isOver(record);
     },
-    async listOpen() {
-      const open = await readOpen(indexes.openEvents);
-      await compareAccepted(new Set(open.map(({ event }) => event.key)));
-      return open;
-    },
-    storeAnew: () => accepted.storeAnew(),
+    listOpen: () => readOpen(indexes.openEvents),
     listOpenIn: (conversationId) => readOpen(indexes.openEventsIn(conversationId)),
   };
 }

@@ -123,18 +123,6 @@ export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueu
   };
 }
 
-/** A lost lease may be a sign that all data was lost, so that is checked before the turn is given up. */
-export function withCheck(leases: Leases, check: () => Promise<void>): Leases {
-  return {
-    ...leases,
-    async renew(name, holder, ttlMs) {
-      const isRenewed = await leases.renew(name, holder, ttlMs);
-      if (!isRenewed) await check();
-      return isRenewed;
-    },
-  };
-}
-
 /** The queue of a store with one process, where work never loses its conversation. */
 export function createLocalQueue(): ConversationQueue {
   const queue = createKeyedQueue();

@@ -17,7 +17,6 @@ import {
   type EntryAddress,
   spaces,
   type Backend,
-  type BackendNotes,
   type WriteCounts,
   type BackendOptions,
   type OpenedBackend,
@@ -84,8 +83,6 @@ export interface Store {
   ping(): Promise<void>;
   /** Says why the store is not ready, including `ping`. It is empty if it is, and never rejects. */
   findProblems(): Promise<readonly string[]>;
-  /** What operators should know besides, as far as it is known without asking the service. */
-  notes(): Pick<BackendNotes, "warnings" | "dataLosses">;
   writes(): WriteCounts;
   /** The bytes of the store, or of the whole server, if known. It never rejects. */
   sizeBytes(): Promise<number | undefined>;
@@ -179,15 +176,9 @@ function toStore({ opened, store, encryption, options }: Parts): Store {
       log.warn({ error }, "store sweep failed"),
     );
   });
-  const inbox = createInbox({ store, log, retentionMs });
-  backend.onDataLost(async () => {
-    await restoreSealing(store, encryption);
-    const events = await inbox.storeAnew();
-    if (events > 0) log.warn({ events }, "accepted messages that the store lost are stored anew");
-  });
   return {
     conversations: createConversationLog({ store, blobs, log, writers, clock, retentionMs }),
-    inbox,
+    inbox: createInbox({ store, log, retentionMs }),
     queue:
       leases === undefined
         ? createLocalQueue()
@@ -221,7 +212,6 @@ function toStore({ opened, store, encryption, options }: Parts): Store {
     restored: opened.restored,
     ping: () => backend.ping(),
     findProblems: () => findProblems(backend),
-    notes: () => backend.notes(),
     writes: () => backend.writes(),
     sizeBytes: () => sizeOf(opened),
     describe: () => (encryption.isOn ? `${name}, encrypted` : name),
@@ -257,7 +247,7 @@ async function findProblems(backend: Backend): Promise<readonly string[]> {
     () => [],
     (error: unknown) => [toProblem(error)],
   );
-  return [...backend.notes().problems, ...failure];
+  return [...backend.problems(), ...failure];
 }
 
 /** A failure in words, because its message is for the log. */
@@ -353,13 +343,6 @@ async function prepareSealing(
 async function completeSealing(store: KeyValueStore, encryption: Encryption): Promise<void> {
   await store.write([{ kind: "set", at: mark, value: "complete" satisfies SealingState }]);
   encryption.acceptsPlain = false;
-}
-
-/** Restores the mark of a store that lost its data while it was in use. */
-async function restoreSealing(store: KeyValueStore, encryption: Encryption): Promise<void> {
-  if (!encryption.isOn) return;
-  const value: SealingState = encryption.acceptsPlain ? "migrating" : "complete";
-  await store.writeIf([mark], [{ kind: "set", at: mark, value }]);
 }
 
 async function readState(store: KeyValueStore): Promise<SealingState | undefined> {

@@ -1,12 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../core/clock.ts";
+import { ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
-import type { BackendNotes } from "./backend.ts";
-
-/** A timer that is later than this shows that the process was suspended or busy all the time. */
-const maxLateMs = 250;
-/** How long a response is awaited after that. */
-const afterSuspensionMs = 1000;
 
 /** How long a server's responses are awaited. */
 interface ResponseDeadline {
@@ -26,16 +21,9 @@ export async function withinDeadline<T>(
 ): Promise<T> {
   let cancel = () => {};
   const deadline = new Promise<never>((_, reject) => {
-    const dueAt = clock.monotonic() + deadlineMs;
-    const timeOut = (): void => {
+    cancel = clock.after(deadlineMs, () => {
       reject(new Error(`no response within ${deadlineMs} ms`));
       onTimeout();
-    };
-    cancel = clock.after(deadlineMs, () => {
-      // In a process that was suspended, timers run before it reads the response that waits in its socket.
-      const wasSuspended = clock.monotonic() - dueAt > maxLateMs;
-      if (wasSuspended) cancel = clock.after(Math.min(deadlineMs, afterSuspensionMs), timeOut);
-      else timeOut();
     });
   });
   try {
@@ -50,93 +38,57 @@ const checkIntervalMs = 15_000;
 
 /** The options of the watch. */
 interface WatchOptions {
-  /** The server's product, for operators. */
-  readonly product: string;
-  /** Returns a random id on the server. A missing one gets replaced, so that all instances notice it. */
-  readonly readMark: () => Promise<string>;
-  /** Logs that the mark has changed. It returns false if that need not mean a loss. */
-  readonly report: (known: string, found: string) => boolean;
-  /** Makes what an emptied server must have before anything is written to it. */
-  readonly prepare: () => Promise<void>;
+  /** The server's product and address, for operators. */
+  readonly store: string;
+  /** Returns the random id that is on the server, or `undefined` if it has none. It fails if the server refuses writes. */
+  readonly readMark: () => Promise<string | undefined>;
   readonly scrubber: BackgroundScrub;
   /** Calls the listener whenever the server responds again. */
   readonly onReady: (listener: () => void) => void;
+  /** Called once when the server has lost its data. */
+  readonly onDataLost: () => void;
   readonly log: Log;
   readonly clock: Clock;
 }
 
 /**
- * Watches a server from its first mark on: every 15 s, after a reconnect and when a lease was lost. It
- * notices lost data, because the server restarted without persistence, was emptied or replaced, and restores
- * what the process needs. It also resumes the scrubber's work.
+ * Watches a server from its first mark on: every 15 s, after a reconnect and when it is asked. A server with another mark
+ * was emptied or replaced, or restarted without persistence, so what this process knows is no longer true: the log says
+ * so, `check` fails from then on, and the process is to end. It also resumes the scrubber's work.
  */
 export async function watchServer(options: WatchOptions) {
-  const { product, readMark, report, prepare, scrubber, onReady, log, clock } = options;
-  let losses = 0;
-  let lostAt: number | undefined;
-  let mustRestore = false;
-  let isRestoring = false;
-  let onDataLost = async () => {};
-  let known = await readMark();
-
-  const restore = async () => {
-    isRestoring = true;
-    try {
-      await prepare();
-      await onDataLost();
-      mustRestore = false;
-    } finally {
-      isRestoring = false;
+  const { store, readMark, scrubber, onReady, onDataLost, log, clock } = options;
+  const known = await readMark();
+  let isLost = false;
+  const check = async () => {
+    if (!isLost && (await readMark()) === known) return;
+    if (!isLost) {
+      isLost = true;
+      log.error(
+        { store },
+        "the store lost its data: it was emptied, replaced or restarted without persistence. This process ends, and its next start goes on with what is there. To restore a backup, stop Parley first",
+      );
+      onDataLost();
     }
-  };
-  const compare = async () => {
-    const mark = await readMark();
-    if (mark !== known) {
-      mustRestore = true;
-      if (report(known, mark)) {
-        losses++;
-        lostAt = clock.now();
-      }
-      known = mark;
-    }
-    if (mustRestore) await restore();
-  };
-  let running: Promise<void> | undefined;
-  const check = () =>
-    (running ??= compare().finally(() => {
-      running = undefined;
-    }));
-  const look = async () => {
-    await check().catch((error: unknown) => {
-      log.debug({ error }, `whether ${product} has its data could not be checked; checked again soon`);
+    throw new ParleyError("store-unavailable", `${store} lost its data: this process ends`, {
+      detail: { problem: "has lost its data", reason: "see the log" },
     });
   };
+  const look = () =>
+    void check().catch((error: unknown) => {
+      if (!isLost) log.debug({ error, store }, "whether the store has its data could not be checked");
+    });
 
   // Neither is awaited, because a start must not depend on what an earlier process left undone.
   void scrubber.resume();
-  onReady(() => void look().then(() => scrubber.resume()));
-  const stopLooking = clock.every(checkIntervalMs, () => void look());
+  onReady(() => {
+    look();
+    void scrubber.resume();
+  });
+  const stopLooking = clock.every(checkIntervalMs, look);
   return {
-    /**
-     * Compares the server's mark with the known one, and restores what the process needs if it differs. It
-     * also fails if the server refuses writes.
-     * @throws ParleyError `store-unavailable`
-     */
+    /** @throws ParleyError `store-unavailable` if the server does not take writes or has lost its data */
     check,
-    /** Does the same and never rejects. */
-    look,
-    isRestoring: () => isRestoring,
-    notes: (): BackendNotes => ({
-      problems: [],
-      warnings:
-        lostAt === undefined
-          ? []
-          : [`${product} lost its data, noticed at ${new Date(lostAt).toISOString()}: see the log`],
-      dataLosses: losses,
-    }),
-    onDataLost: (listener: () => Promise<void>): void => {
-      onDataLost = listener;
-    },
     close() {
       stopLooking();
       scrubber.close();

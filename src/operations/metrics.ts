@@ -6,7 +6,6 @@ export interface MetricsSources {
   /** The version of Parley. */
   readonly version?: string;
   /** How often the store lost written data since the start. */
-  readonly countDataLosses?: () => number;
   /** The writes of the store since the start. */
   readonly countWrites?: () => { readonly commits: number; readonly syncs: number };
   /** Resolves to `undefined` where the size is not known. */
@@ -283,13 +282,6 @@ function addSources(prom: typeof Prom, registry: Prom.Registry, sources: Metrics
     });
   };
   const { version, load } = sources;
-  add(
-    "Counter",
-    "parley_store_data_losses_total",
-    "How often the loss of stored data was noticed since the start",
-    [],
-    () => [[sources.countDataLosses?.()]],
-  );
   add("Counter", "parley_store_commits_total", "Transactions that wrote to the store", [], () => [
     [sources.countWrites?.().commits],
   ]);

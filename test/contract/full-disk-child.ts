@@ -35,7 +35,7 @@ for (;;) {
 seen["whileFull"] = await store.findProblems();
 seen["fullDoctor"] = await examine();
 seen["readable"] =
-  (await store.conversations.recent("web:1", { maxMessages: 10_000 })).length >= acknowledged;
+  (await store.conversations.recent("web:1", { maxMessages: 100_000 })).length >= acknowledged;
 await rm(filler);
 // A failed write is tried again once a second.
 let problems = await store.findProblems();

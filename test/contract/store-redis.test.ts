@@ -23,11 +23,6 @@ const open = async (url: string, options: Partial<StoreOptions> = {}) => {
   return store;
 };
 
-/** Stops this thread, as SIGSTOP or a sleeping machine stops the process. */
-function suspend(ms: number): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
-}
-
 describe.skipIf(!has("redis"))("redis: the server", () => {
   let server: RedisServer;
   let client: RedisClientType;
@@ -94,14 +89,8 @@ describe.skipIf(!has("redis"))("redis: the server", () => {
     expect(await newest(1)).toEqual(["m450"]);
   });
 
-  it("that responded while the process was suspended is not called unavailable; one that hangs is", async () => {
+  it("that hangs is called unavailable within its deadline", async () => {
     const store = await open(url(), { deadlineMs: 150 });
-    server.pause();
-    const accepted = store.inbox.accept(eventOf(freshId()));
-    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
-    server.resume();
-    suspend(600);
-    expect(await accepted).toBe("accepted");
     server.pause();
     const began = performance.now();
     await expect(store.ping()).rejects.toMatchObject({ code: "store-unavailable" });
@@ -171,7 +160,7 @@ describe.skipIf(!has("redis"))("redis: a server without an append-only file", ()
   });
   afterEach(() => server.remove());
 
-  it("that is restarted has lost its data: each instance says so, and what was accepted is stored anew", async () => {
+  it("that is restarted has lost its data: each instance says so", async () => {
     const lines: string[] = [];
     const stores = [
       await open(server.url, { log: createMemoryLog(lines) }),
@@ -181,12 +170,12 @@ describe.skipIf(!has("redis"))("redis: a server without an append-only file", ()
     await server.kill();
     await server.start();
     for (const store of stores) {
-      await vi.waitFor(() => store.ping(), { timeout: 10_000, interval: 20 });
-      expect(await store.findProblems()).toEqual([]);
-      expect(store.notes()).toMatchObject({ dataLosses: 1 });
+      await vi.waitFor(
+        async () => expect(await store.findProblems()).toEqual(["has lost its data (see the log)"]),
+        { timeout: 10_000, interval: 20 },
+      );
     }
-    expect((await stores[1]!.inbox.listOpen()).map(({ event }) => event.key)).toEqual(["k"]);
-    expect(lines.filter((line) => line.startsWith("error Redis lost its data"))).toHaveLength(2);
+    expect(lines.filter((line) => line.startsWith("error the store lost its data"))).toHaveLength(2);
   });
 
   it("that could not save its snapshot refuses writes and is not ready", async () => {

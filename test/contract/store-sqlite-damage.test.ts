@@ -1,17 +1,14 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { copyFile, mkdtemp, open, readdir, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
+import { copyFile, mkdtemp, open, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { fileURLToPath } from "node:url";
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Clock } from "../../src/core/clock.ts";
 import { createStoreChecks, openStore, type Store } from "../../src/conversations/open-store.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { runDoctorChecks } from "../support/run-checks.ts";
 import { createMemoryLog } from "../support/memory-log.ts";
-import { eventOf, messageOf } from "../support/store-samples.ts";
+import { messageOf } from "../support/store-samples.ts";
 
 /** A message that is missing is looked for again without a wait. */
 const hasty: Clock = { ...systemClock, sleep: async () => {} };
@@ -149,112 +146,15 @@ async function corruptIndex(): Promise<number> {
   return at >= (root - 1) * size ? root : 0;
 }
 
-describe("a SQLite file without its newest writes", () => {
-  /** Leaves the files of a killed process that has written ten messages, which are in the -wal. */
-  async function writeAndStop(): Promise<void> {
-    const killed = new Map<string, Buffer>();
-    await withStore(async (store) => {
-      for (let n = 0; n < 10; n++) await store.conversations.append("web:1", messageOf(`w-${n}`));
-      for (const name of await readdir(folder)) killed.set(name, await readFile(join(folder, name)));
-    });
-    for (const name of await readdir(folder)) await rm(join(folder, name));
-    for (const [name, bytes] of killed) await writeFile(join(folder, name), bytes);
-  }
-
-  const expectLoss = async () => {
-    const before = Date.now();
-    await withStore(async (store) => {
-      expect(await store.findProblems()).toEqual([]);
-      expect(store.notes()).toEqual({
-        problems: [],
-        warnings: [expect.stringMatching(/^the store lacks .*: its -wal file was removed or damaged/)],
-        dataLosses: 1,
-      });
-      // A look-up must not answer what may have been answered since then.
-      expect(store.restored?.backedUpAt).toBeLessThan(before);
-      expect(store.restored?.restoredAt).toBeGreaterThanOrEqual(before);
-    });
-    expect(errors()).toEqual([expect.stringMatching(/^error the store lacks .*Parley goes on without them/)]);
-    lines.length = 0;
-    await withStore(async (store) => expect(store.notes().warnings).toEqual([]));
-    expect(errors()).toEqual([]);
-  };
-
-  it("because its -wal was removed is reported once", async () => {
-    await fill(1);
-    await writeAndStop();
-    await rm(`${file}-wal`);
-    await expectLoss();
-  });
-
-  it("because its -wal was cut is reported", async () => {
-    await fill(1);
-    await writeAndStop();
-    await truncate(`${file}-wal`, Math.floor((await stat(`${file}-wal`)).size / 2));
-    await expectLoss();
-  });
-
-  it("because its -wal was damaged is reported", async () => {
-    await fill(1);
-    await writeAndStop();
-    const handle = await open(`${file}-wal`, "r+");
-    await handle.write(Buffer.alloc(8, 0xa5), 0, 8, 4200);
-    await handle.close();
-    await expectLoss();
-  });
-
-  it("because an older copy was put in its place is reported", async () => {
-    await fill(1);
-    await copyFile(file, join(folder, "older"));
-    await withStore((store) => store.inbox.accept(eventOf("e")));
-    await copyFile(join(folder, "older"), file);
-    await expectLoss();
-  });
-
-  it("because it was removed is reported", async () => {
-    await fill(1);
-    await rm(file);
-    await expectLoss();
-  });
-
-  it("is not reported after a kill alone", async () => {
-    const script = fileURLToPath(new URL("store-child.ts", import.meta.url));
-    const child = spawn(process.execPath, [script, "append", `sqlite:${file}`, "web:1", "w", "0", "100000"], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-    onTestFinished(() => void child.kill("SIGKILL"));
-    let output = "";
-    child.stdout.on("data", (chunk: Buffer) => {
-      output += chunk.toString();
-    });
-    await vi.waitUntil(() => output.includes("w-9\n"));
-    child.kill("SIGKILL");
-    await once(child, "exit");
-    await withStore(async (store) => {
-      expect((await recent(store)).length).toBeGreaterThanOrEqual(10);
-      expect(store.notes().dataLosses).toBe(0);
-    });
-    expect(errors()).toEqual([]);
-  });
-
-  it("is no loss when a backup was put in its place", async () => {
+describe("a SQLite file", () => {
+  it("tells that a backup was put in its place", async () => {
     await withStore((store) => store.backup(join(folder, "copy")));
     await fill(3);
     await copyFile(join(folder, "copy", "parley.db"), file);
     await withStore(async (store) => {
       expect(store.restored).toBeDefined();
-      expect(store.notes().dataLosses).toBe(0);
     });
     expect(errors()).toEqual([]);
     expect(lines).toContainEqual(expect.stringMatching(/^info the store was restored from a backup/));
-  });
-
-  it("is left for the bot to report by a program beside it", async () => {
-    await fill(1);
-    await writeAndStop();
-    await rm(`${file}-wal`);
-    const beside = await openStore(`sqlite:${file}`, { log: createMemoryLog(lines), exclusive: false });
-    await beside.close();
-    await expectLoss();
   });
 });

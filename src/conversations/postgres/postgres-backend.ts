@@ -14,9 +14,9 @@ import {
   type ScrubServer,
   watchServer,
 } from "../server-store.ts";
-import { type Leases, withCheck } from "../leased-queue.ts";
-import { type PostgresConnection, connectPostgres, isConnectionLost, isEmptied } from "./postgres-client.ts";
-import { prepareSchema, quoteSchema, prepareDatabase } from "./postgres-schema.ts";
+import type { Leases } from "../leased-queue.ts";
+import { type PostgresConnection, connectPostgres, isEmptied } from "./postgres-client.ts";
+import { quoteSchema, prepareDatabase } from "./postgres-schema.ts";
 import { createPostgresWriter, fromStored, nowMs, tableOf, toStored } from "./postgres-writer.ts";
 
 const sweepBatch = 500;
@@ -43,34 +43,15 @@ async function openOn(connection: PostgresConnection, options: BackendOptions): 
   reportVersion(name, found, options);
   const scrubber = createPostgresScrubber(connection, log);
   const watch = await watchServer({
-    product: "Postgres",
-    ...(await toMark(connection, log)),
-    prepare: () =>
-      attempt(async () => {
-        await connection.withClient((client) => prepareSchema(client, { schema, address }));
-      }),
+    store: name,
+    readMark: await createMark(connection),
     scrubber,
     onReady: connection.onRestored,
+    onDataLost: options.onDataLost ?? (() => {}),
     log,
     clock,
   });
 
-  /** If the tables are gone, creates them and restores lost data before it tries the work again. */
-  const withTables = async <T>(work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (error) {
-      if (!isEmptied(error) || watch.isRestoring()) throw error;
-      await watch.check();
-      return await work();
-    }
-  };
-  const guarded: PostgresConnection = {
-    ...connection,
-    read: (text, values) => withTables(() => connection.read(text, values)),
-    withClient: (work, how) => withTables(() => connection.withClient(work, how)),
-  };
-  const { withClient } = guarded;
   const writer = createPostgresWriter({
     connection,
     maxWaitMs: deadlineMs,
@@ -79,14 +60,14 @@ async function openOn(connection: PostgresConnection, options: BackendOptions): 
   });
   const reader = createPostgresReader({
     schema,
-    read: (text, values) => attempt(() => guarded.read(text, values)),
+    read: (text, values) => attempt(() => connection.read(text, values)),
   });
   /** Whether the last write failed, so that a check must try one. */
   let isInDoubt = false;
   const write = <T>(work: () => Promise<T>): Promise<T> =>
     attempt(async () => {
       try {
-        const result = await withTables(work);
+        const result = await work();
         isInDoubt = false;
         return result;
       } catch (error) {
@@ -107,7 +88,9 @@ async function openOn(connection: PostgresConnection, options: BackendOptions): 
           ORDER BY expires LIMIT ${sweepBatch} FOR UPDATE SKIP LOCKED
         ))`;
       for (let total = 0; ;) {
-        const { rowCount } = await attempt(() => withClient((client) => client.query(remove, [before])));
+        const { rowCount } = await attempt(() =>
+          connection.withClient((client) => client.query(remove, [before])),
+        );
         total += rowCount ?? 0;
         if ((rowCount ?? 0) < sweepBatch) return total;
       }
@@ -118,8 +101,7 @@ async function openOn(connection: PostgresConnection, options: BackendOptions): 
       await watch.check();
       if (isInDoubt) await write(() => writer.apply([], []));
     },
-    notes: watch.notes,
-    onDataLost: watch.onDataLost,
+    problems: () => [],
     async close() {
       watch.close();
       await connection.close();
@@ -129,11 +111,11 @@ async function openOn(connection: PostgresConnection, options: BackendOptions): 
     backend,
     name,
     blobs: "entries",
-    leases: withCheck(createPostgresLeases(guarded), watch.look),
+    leases: createPostgresLeases(connection),
     restored: undefined,
     async sizeBytes() {
       const [row] = await attempt(() =>
-        guarded.read<{ bytes: string }>(
+        connection.read<{ bytes: string }>(
           `SELECT sum(pg_total_relation_size(oid)) AS bytes FROM pg_class
            WHERE relnamespace = $1::regnamespace AND relkind = 'r'`,
           [quoteSchema(schema)],
@@ -314,77 +296,39 @@ function createPostgresScrubber(connection: PostgresConnection, log: Log): Backg
 /** This is no space of the store. The mark is among the entries so that emptying the table removes it. */
 const markSpace = "mark";
 const markKey = "generation";
-/** The timeline of the database's log, which changes when a replica is promoted. */
-const timelineText = "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline";
 
 /**
- * The database's mark for the watch, which is written if there is none. It also shows the promotion of a
- * replica, which may lack the last writes.
+ * Writes the database's mark for the watch if there is none, and returns a function that reads it. That fails if the
+ * database refuses writes.
  */
-async function toMark(connection: PostgresConnection, log: Log) {
-  const { address, attempt, read, schema, withClient } = connection;
+async function createMark(connection: PostgresConnection): Promise<() => Promise<string | undefined>> {
+  const { attempt, read, schema, withClient } = connection;
   const entries = `${quoteSchema(schema)}.entries`;
-
-  const readState = async () => {
-    const [row] = await read<{ generation: string | null; is_read_only: boolean }>(
-      `SELECT (SELECT value FROM ${entries} WHERE space = $1 AND key = $2) AS generation,
+  await attempt(() =>
+    withClient((client) =>
+      client.query(`INSERT INTO ${entries} (space, key, value) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, [
+        markSpace,
+        markKey,
+        randomUUID(),
+      ]),
+    ),
+  );
+  const readMark = async () => {
+    const [row] = await read<{ mark: string | null; is_read_only: boolean }>(
+      `SELECT (SELECT value FROM ${entries} WHERE space = $1 AND key = $2) AS mark,
          current_setting('transaction_read_only') = 'on' AS is_read_only`,
       [markSpace, markKey],
     );
     // The same error as that of a write.
     if (row?.is_read_only === true)
       throw Object.assign(new Error("read-only"), { code: "25006", severity: "ERROR" });
-    return row?.generation ?? undefined;
+    return row?.mark ?? undefined;
   };
-  const createMark = () =>
-    withClient(async (client) => {
-      await prepareSchema(client, { schema, address });
-      await client.query(
-        `INSERT INTO ${entries} (space, key, value) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
-        [markSpace, markKey, randomUUID()],
-      );
-    });
-  const readGeneration = async () => {
-    const found = await readState().catch((error: unknown) => {
-      if (isEmptied(error)) return undefined;
-      throw error;
-    });
-    if (found !== undefined) return found;
-    await createMark();
-    return await readState();
-  };
-
-  // Some services with Postgres' protocol have no such log.
-  let hasTimeline = true;
-  const readTimeline = async () => {
-    if (!hasTimeline) return "";
-    try {
-      const [row] = await read<{ timeline: string }>(timelineText);
-      return row?.timeline ?? "";
-    } catch (error) {
-      if (isConnectionLost(error)) throw error;
-      log.debug({ error: String(error) }, "the timeline of Postgres cannot be read");
-      hasTimeline = false;
-      return "";
-    }
-  };
-  await attempt(readTimeline);
-
-  return {
-    readMark: () => attempt(async () => `${await readGeneration()}/${await readTimeline()}`),
-    report(known: string, found: string) {
-      if (known.split("/")[0] === found.split("/")[0]) {
-        log.warn(
-          { store: address },
-          "another Postgres server has taken over: what the last one had acknowledged and not replicated is gone; messages that this process had accepted are stored anew. Replicate synchronously (synchronous_standby_names) where nothing may be lost",
-        );
-        return false;
-      }
-      log.error(
-        { store: address },
-        "Postgres lost its data: conversations and settings in it are gone, and messages that this process had accepted are stored anew. Find out who emptied it or put another database in its place; to restore a backup, stop Parley first",
-      );
-      return true;
-    },
-  };
+  return () =>
+    attempt(() =>
+      readMark().catch((error: unknown) => {
+        if (isEmptied(error)) return undefined;
+        throw error;
+      }),
+    );
 }

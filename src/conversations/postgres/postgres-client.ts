@@ -251,7 +251,7 @@ export function isCollision(error: unknown): boolean {
 }
 
 /** Whether the connection is unusable. Errors that Postgres did not report are connection errors. */
-export function isConnectionLost(error: unknown): boolean {
+function isConnectionLost(error: unknown): boolean {
   if (error instanceof ParleyError) return false;
   const state = sqlStateOf(error);
   return state === undefined || ofConnection.test(state) || isFatal(error);

@@ -95,7 +95,7 @@ interface SchemaTarget {
  * @throws ParleyError `store-newer` if a later Parley wrote it, `config` if one from before the first release
  *   did, or `store-corrupt` if another program did or tables are gone
  */
-export async function prepareSchema(client: ClientBase, target: SchemaTarget): Promise<number> {
+async function prepareSchema(client: ClientBase, target: SchemaTarget): Promise<number> {
   const { schema, address, isLook = false, isBot = false } = target;
   const found = await versionOf(client, target);
   if (found === storeVersion || (found > 0 && !isBot)) return found;

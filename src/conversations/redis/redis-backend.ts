@@ -18,7 +18,7 @@ import {
   createBackgroundScrub,
   type ScrubServer,
 } from "../server-store.ts";
-import { type Leases, withCheck } from "../leased-queue.ts";
+import type { Leases } from "../leased-queue.ts";
 import { connectRedis, type RedisConnection, type RedisClient } from "./redis-connection.ts";
 import {
   applyScript,
@@ -41,6 +41,8 @@ import type { Clock } from "../../core/clock.ts";
 
 /** The key that holds the version. */
 const schemaKey = "parley:schema";
+/** The key of a random id. A server without the id has lost what was written after it. */
+const markKey = "parley:generation";
 
 /**
  * Opens the backend for several instances: a server of Redis from version 6, or of Valkey.
@@ -63,15 +65,19 @@ async function openOn(connection: RedisConnection, options: BackendOptions): Pro
   for (const finding of [...toServerFindings(info), ...toDurabilityFindings(config)]) report(finding);
   const name = `${productOf(info)} at ${address}`;
   const isBot = raisesVersion(options);
-  const claim = () => attempt(() => claimSchema(client, { name, isLook, isBot }));
-  reportVersion(name, await claim(), options);
+  reportVersion(name, await attempt(() => claimSchema(client, { name, isLook, isBot })), options);
   const scrubber = createRedisScrubber(connection, log, clock);
   const watch = await watchServer({
-    product: "Redis",
-    ...toMark(connection, log),
-    prepare: async () => void (await claim()),
+    store: `Redis at ${address}`,
+    readMark: () =>
+      attempt(async () => {
+        // A SET that finds the key writes nothing, but a server that refuses writes refuses the command.
+        await client.set(markKey, randomUUID(), { condition: "NX" });
+        return (await client.get(markKey)) ?? undefined;
+      }),
     scrubber,
     onReady: connection.onReady,
+    onDataLost: options.onDataLost ?? (() => {}),
     log,
     clock,
   });
@@ -135,14 +141,13 @@ async function openOn(connection: RedisConnection, options: BackendOptions): Pro
     },
     writes: () => ({ commits, durableCommits, syncs: 0 }),
     ping: watch.check,
-    notes: watch.notes,
-    onDataLost: watch.onDataLost,
+    problems: () => [],
   };
   return {
     backend,
     name,
     blobs: "entries",
-    leases: withCheck(createRedisLeases(connection), watch.look),
+    leases: createRedisLeases(connection),
     restored: undefined,
     async sizeBytes() {
       return Number(fieldOf(await attempt(() => client.info("memory")), "used_memory"));
@@ -278,30 +283,6 @@ function createRedisLeases(connection: RedisConnection): Leases {
       await attempt(() =>
         connection.client.eval(deleteIfSource, { keys: [keyOf(name)], arguments: [holder] }),
       );
-    },
-  };
-}
-
-/** The key of a random id. A server without the id has lost what was written after it. */
-const generationKey = "parley:generation";
-/**
- * The server's mark for the watch, which is written if there is none. Reading it writes nothing while it
- * exists, but fails if the server refuses writes.
- */
-function toMark({ client, attempt, address }: RedisConnection, log: Log) {
-  return {
-    // A SET that finds the key writes nothing, but a server that refuses writes refuses the command.
-    readMark: () =>
-      attempt(async () => {
-        await client.set(generationKey, randomUUID(), { condition: "NX" });
-        return (await client.get(generationKey)) ?? "";
-      }),
-    report() {
-      log.error(
-        { store: address },
-        "Redis lost its data: conversations and settings in it are gone, and messages that this process had accepted are stored anew. Find out who emptied it or whether it restarted without persistence; set appendonly yes and maxmemory-policy noeviction; to restore a backup of Redis, stop Parley first",
-      );
-      return true;
     },
   };
 }

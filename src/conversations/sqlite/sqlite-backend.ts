@@ -22,13 +22,12 @@ import {
   raisesVersion,
   reportVersion,
 } from "../backend.ts";
-import { createGroupCommit, openCommitTrail, type Written } from "./group-commit.ts";
+import { createGroupCommit, type Written } from "./group-commit.ts";
 import {
   compact,
   compactIfDue,
   isSmall,
   prepareSchema,
-  isBackup,
   lockStore,
   markAsBackup,
   noticeRestore,
@@ -101,17 +100,9 @@ export function openSqliteBackend(file: string, options: Partial<BackendOptions>
     unlock();
     throw error;
   }
-  const { database, trail, restored, lostAfter } = opened;
+  const { database, restored } = opened;
   reportVersion(`SQLite file ${file}`, opened.version, options);
-  if (lostAfter !== undefined)
-    report(
-      wrong(
-        "Lost writes",
-        `${describeLoss(lostAfter)}. Messages and answers since then are gone, and Parley goes on without them`,
-        "to get them back, stop it and restore a backup, or database and -wal together as they were before this start",
-      ),
-    );
-  else if (restored !== undefined && restored.restoredAt >= openedAt)
+  if (restored !== undefined && restored.restoredAt >= openedAt)
     options.log?.info({ ...restored }, "the store was restored from a backup");
   // A start reads a small file only.
   const damage = isLook || (isBot && isSmall(database)) ? guard(() => findDamage(database)) : [];
@@ -128,10 +119,7 @@ export function openSqliteBackend(file: string, options: Partial<BackendOptions>
   const reader = createSqliteReader(database);
   const indexes = createSqliteIndexes(database);
   const writer = createSqliteWriter(database, indexes);
-  const group = createGroupCommit(database, {
-    trail,
-    isOfOneWrite,
-  });
+  const group = createGroupCommit(database, { isOfOneWrite });
   const write = <T>(work: () => Written<T>, resolves: Resolves = "durable"): Promise<T> =>
     writes.track(guardAsync(() => group.run(work, resolves)));
   const writes = createWriteState(file, clock, async () => {
@@ -187,16 +175,7 @@ export function openSqliteBackend(file: string, options: Partial<BackendOptions>
       await writes.check();
     },
     writes: () => group.counts,
-    notes() {
-      const lost = lostAfter === undefined ? [] : [describeLoss(lostAfter)];
-      return {
-        problems: isDamaged ? ["the file is damaged: see the log, and restore a backup"] : [],
-        warnings: lost,
-        dataLosses: lost.length,
-      };
-    },
-    // A file loses nothing while it is open.
-    onDataLost() {},
+    problems: () => (isDamaged ? ["the file is damaged: see the log, and restore a backup"] : []),
     restored,
     async copyTo(target) {
       group.flush();
@@ -209,39 +188,25 @@ export function openSqliteBackend(file: string, options: Partial<BackendOptions>
       if (database.isOpen) {
         group.flush();
         database.close();
-        trail.close();
       }
       unlock();
     },
   };
 }
 
-/** Describes the loss for the log and `/readyz`. `lostAfter` is in Unix ms, and 0 means everything. */
-function describeLoss(lostAfter: number): string {
-  const since =
-    lostAfter === 0 ? "everything" : `what was written after ${new Date(lostAfter).toISOString()}`;
-  return `the store lacks ${since}: its -wal file was removed or damaged, or an older file was put in its place`;
-}
-
 interface OpenedFile {
   readonly database: DatabaseSync;
   /** The version that it had. */
   readonly version: number;
-  readonly trail: ReturnType<typeof openCommitTrail>;
   readonly restored: RestoredStore | undefined;
-  readonly lostAfter: number | undefined;
 }
 
 function openFile(file: string, judge: boolean): OpenedFile {
   const { database, version } = openDatabase(file, judge);
   try {
-    // A backup is older than the note beside it, which is right.
     if (judge) compactIfDue(database);
-    const isRestored = isBackup(database);
-    const trail = openCommitTrail(database, { file, adopt: judge });
-    const lostAfter = judge && !isRestored ? trail.lostAfter : undefined;
-    const restored = judge ? noticeRestore(database, { now: steadyClock.now(), lostAfter }) : undefined;
-    return { database, version, trail, restored, lostAfter };
+    const restored = judge ? noticeRestore(database, steadyClock.now()) : undefined;
+    return { database, version, restored };
   } catch (error) {
     database.close();
     throw error;

@@ -97,7 +97,7 @@ function hasTables(database: DatabaseSync): boolean {
 const index = "store-marks";
 
 /** Reads the number with a name. Like all of these functions it throws SQLite's errors. */
-export function readMark(database: DatabaseSync, name: string): number | undefined {
+function readMark(database: DatabaseSync, name: string): number | undefined {
   const row = database
     .prepare("SELECT score FROM rankings WHERE ranking = ? AND member = ?")
     .get(index, name);
@@ -356,11 +356,6 @@ const restoredAt = "restored-at";
 /** Nothing that a platform still delivers or shows as new is older than this. */
 const knownForMs = 7 * 24 * 60 * 60 * 1000;
 
-/** Whether an open database is a backup that no bot has opened yet. */
-export function isBackup(database: DatabaseSync): boolean {
-  return readMark(database, backedUpAt) !== undefined;
-}
-
 /** Marks an open database as a backup. `now` is in Unix ms from before the copy began. */
 export function markAsBackup(database: DatabaseSync, now: number): void {
   writeMark(database, backedUpAt, now);
@@ -370,11 +365,8 @@ export function markAsBackup(database: DatabaseSync, now: number): void {
  * What a start must know about a restored backup, or about a file that lacks what came after `lostAfter`. It
  * is noted at the first open and returned for a week, so that a crash in between changes nothing. Unix ms.
  */
-export function noticeRestore(
-  database: DatabaseSync,
-  { now, lostAfter }: { readonly now: number; readonly lostAfter: number | undefined },
-): RestoredStore | undefined {
-  const backup = readMark(database, backedUpAt) ?? lostAfter;
+export function noticeRestore(database: DatabaseSync, now: number): RestoredStore | undefined {
+  const backup = readMark(database, backedUpAt);
   if (backup !== undefined) {
     database.exec("BEGIN IMMEDIATE");
     removeMark(database, backedUpAt);

@@ -3,9 +3,12 @@ import { mkdir, stat, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { createClient } from "redis";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { createDiscordSimulator } from "../../simulators/discord/simulator.ts";
 import { createSlackSimulator } from "../../simulators/slack/simulator.ts";
+import { startRedis } from "../../support/redis-server.ts";
+import { has } from "../../support/requirements.ts";
 import { allCommands } from "../../support/commands.ts";
 import { startCommandRunner, type CommandRunner } from "./run-commands.ts";
 import { runParley, type RunningParley, type RunOptions } from "./run-parley.ts";
@@ -118,6 +121,35 @@ describe("npm start", () => {
     );
     expect(open.output()).toContain("the gateway cannot be reached (ECONNREFUSED)");
     expect(await open.stop()).toBe(0);
+  });
+});
+
+describe.skipIf(!has("redis"))("a bot whose server loses its data", () => {
+  it("says so, and starts again once with what is there", async () => {
+    const server = await startRedis();
+    onTestFinished(() => server.remove());
+    const settings = { STORE_URL: server.url, PAGE_PASSWORD: "" };
+    const parley = await start({ settings });
+    await parley.says(/Ready/);
+    const empty = async () => {
+      const client = await createClient({ url: server.url }).connect();
+      await client.flushAll();
+      client.destroy();
+    };
+    const [, url] = await parley.says(/Page {5}on {3}(\S+)/);
+    await empty();
+    // A load balancer asks every few seconds.
+    expect((await fetch(`${url}/readyz`)).status).toBe(503);
+    await parley.says(/The store lost its data[\s\S]*Parley\n[\s\S]*Ready/);
+    const [again = ""] =
+      parley
+        .output()
+        .match(/http:\S+(?=\/readyz)/g)
+        ?.slice(-1) ?? [];
+    expect((await fetch(`${again}/readyz`)).status).toBe(200);
+    await empty();
+    await fetch(`${again}/readyz`);
+    expect(await parley.ended).toBe(1);
   });
 });
 

@@ -23,7 +23,6 @@ const ownMetrics = new Map([["up", new Set(ownLabels)]]);
 async function readMetrics(): Promise<Map<string, Set<string>>> {
   const sources: Required<MetricsSources> = {
     version: "1.2.3",
-    countDataLosses: () => 0,
     countWrites: () => ({ commits: 0, syncs: 0 }),
     storeBytes: async () => 1,
     deliveryWaiting: () => [{ platform: "slack", method: "chat.update", urgency: "final", count: 1 }],

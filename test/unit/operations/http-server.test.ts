@@ -226,21 +226,6 @@ describe("/readyz", () => {
   });
 });
 
-describe("/metrics", () => {
-  it("has how often the store lost its data", async () => {
-    let losses = 0;
-    const { url } = await start({ metrics: createMetrics(() => ({ countDataLosses: () => losses })) });
-    const read = async () => {
-      const text = await (await fetch(`${url}/metrics`)).text();
-      return text.match(/^parley_store_data_losses_total (\d+)$/m)?.[1];
-    };
-    expect(await read()).toBe("0");
-    losses = 2;
-    expect(await read()).toBe("2");
-    expect(await read()).toBe("2");
-  });
-});
-
 describe("a client that wants too much", () => {
   it("gets a 503 past the connections of one address, and a place when one is closed", async () => {
     const { url, ask } = await start({ connections: { total: 8, perAddress: 3 } });
