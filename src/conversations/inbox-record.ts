@@ -185,7 +185,6 @@ export function saveProgress(turn: TurnProgress, ttlMs = turnTtlMs): Change[] {
   return key === undefined ? [] : [{ kind: "set", at: entryAt.turn(key), value: turn, ttlMs }];
 }
 
-
 /** The parts of an event that the indexes of accepted events need. */
 type IndexedEvent = Pick<IncomingEvent, "key" | "conversationId" | "author">;
 
