@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import { setImmediate as turnOfLoop } from "node:timers/promises";
 import {
   boundVersions,
   toVersions,
@@ -10,7 +9,6 @@ import {
   type StoredMessage,
   maxRatings,
   type RatingOutcome,
-  type ExcerptPart,
   type ConversationSearch,
   type FoundConversation,
   type SearchPage,
@@ -35,6 +33,7 @@ import {
 } from "./conversation-index.ts";
 import { type Change, type KeyValueStore, entryAt, indexes, platformOf } from "./key-value.ts";
 import { outliving } from "./retention.ts";
+import { createTextSearch, type TextSearch } from "./text-search.ts";
 import { createRollingSummary, replaceWithoutSummary } from "./rolling-summary.ts";
 import { confirmAfterMs, createSlots, type Head, type Slot, toMessage } from "./slots.ts";
 import { systemClock, steadyClock } from "../support/clock.ts";
@@ -291,7 +290,9 @@ function replacing(
 const conversationsAtOnce = 3;
 /** How many messages of a conversation are read at once. Each may hold a million characters. */
 const messagesAtOnce = 16;
-/** The limit for each text, because attached documents are longer and folding them takes time. */
+/** For how many times a request's time one conversation may be searched. */
+const longestShare = 4;
+/** How many characters of a message are searched. Attached documents are longer. */
 const maxSearchedChars = 200_000;
 
 interface Candidate {
@@ -314,9 +315,16 @@ async function searchConversations(
   const found: FoundConversation[] = [];
   if (text.isEmpty) return { found };
   const endsAt = clock.monotonic() + search.maxMs;
+  const searchEach = (one: Candidate) => {
+    const startedAt = clock.monotonic();
+    const isOver = (): boolean =>
+      search.signal.aborted || clock.monotonic() > startedAt + longestShare * search.maxMs;
+    return searchOne(store, one, { text, isOver });
+  };
   for await (const batch of batches(candidates(store, prefix, search), conversationsAtOnce)) {
+    const each = await Promise.all(batch.map(searchEach));
     search.signal.throwIfAborted();
-    for (const one of await Promise.all(batch.map((each) => searchOne(store, each, text)))) {
+    for (const one of each) {
       if (one === undefined) continue;
       found.push(one);
       if (found.length >= search.max) return { found, next: toCursor(one) };
@@ -327,11 +335,14 @@ async function searchConversations(
   return { found };
 }
 
-/** Looks for the latest message with the words, and else at the title. */
+/**
+ * Looks for the latest message with the words, and else at the title. What is not read when the time is up
+ * counts as not found, so that the search goes on behind a conversation of any length.
+ */
 async function searchOne(
   store: KeyValueStore,
   candidate: Candidate,
-  text: TextSearch,
+  { text, isOver }: { readonly text: TextSearch; readonly isOver: () => boolean },
 ): Promise<FoundConversation | undefined> {
   const { conversationId } = candidate;
   const readSlots = async (from: number, to: number) => {
@@ -344,33 +355,33 @@ async function searchOne(
   ]);
   const settings = readable(found) ?? {};
   let match: FoundConversation["message"];
-  for (let to = readable(head)?.next ?? 0; to > 0 && match === undefined; to -= messagesAtOnce) {
-    // Other work gets a turn in between.
-    await turnOfLoop();
-    const messages = (await readSlots(Math.max(0, to - messagesAtOnce), to)).toReversed();
-    match = messages.map((message) => toMatch(message, text)).find((one) => one !== undefined);
+  for (let to = readable(head)?.next ?? 0; to > 0 && match === undefined && !isOver(); to -= messagesAtOnce) {
+    for (const message of (await readSlots(Math.max(0, to - messagesAtOnce), to)).toReversed()) {
+      match = await toMatch(message, text);
+      if (match !== undefined || isOver()) break;
+    }
   }
   const given = settings.name ?? settings.title;
-  if (match === undefined && (given === undefined || !text.matches(given))) return undefined;
+  if (match === undefined && (given === undefined || (await text.find(given)) === undefined))
+    return undefined;
   const title = given ?? toConversationTitle((await readSlots(0, 1))[0]);
   return { ...candidate, title, ...(match === undefined ? {} : { message: match }) };
 }
 
-function toMatch(message: StoredMessage, text: TextSearch): FoundConversation["message"] {
+async function toMatch(message: StoredMessage, text: TextSearch): Promise<FoundConversation["message"]> {
   // People do not see it if the answer was made again.
   if (message.outcome === "failed") return undefined;
-  const said = message.parts.map(wordsOf).join("\n");
-  if (!text.matches(said)) return undefined;
-  return { turnKey: message.turnKey, role: message.role, excerpt: text.excerpt(said) };
+  const excerpt = await text.find(message.parts.map(wordsOf).join("\n").slice(0, maxSearchedChars));
+  return excerpt === undefined ? undefined : { turnKey: message.turnKey, role: message.role, excerpt };
 }
 
 function wordsOf(part: MessagePart): string {
   switch (part.kind) {
     case "text":
-      return part.text.slice(0, maxSearchedChars);
+      return part.text;
     case "voice":
     case "file":
-      return `${part.name}\n${part.text.slice(0, maxSearchedChars)}`;
+      return `${part.name}\n${part.text}`;
     case "image":
       return part.altText ?? part.name;
     case "unread":
@@ -419,98 +430,4 @@ function toMessages(slots: readonly (Slot | ParleyError | undefined)[]): StoredM
 
 function readable<T>(value: T | ParleyError | undefined): T | undefined {
   return value instanceof ParleyError ? undefined : value;
-}
-
-const maxWords = 8;
-const beforeChars = 50;
-const excerptChars = 200;
-
-/** Searches texts for words. */
-interface TextSearch {
-  /** Whether there is nothing to search for. */
-  readonly isEmpty: boolean;
-  /** Whether the text has all words. */
-  matches(text: string): boolean;
-  /** A line around the first word that the text has, with all words marked. */
-  excerpt(text: string): readonly ExcerptPart[];
-}
-
-/** Searches for all words of a text, at most eight, without regard to case and accents. */
-export function createTextSearch(text: string): TextSearch {
-  const words = [...new Set(fold(text).split(/\s+/))].filter((word) => word !== "").slice(0, maxWords);
-  return {
-    isEmpty: words.length === 0,
-    matches(searched) {
-      const folded = fold(searched);
-      return words.every((word) => folded.includes(word));
-    },
-    excerpt(searched) {
-      const folded = fold(searched);
-      const places = words.map((word) => folded.indexOf(word)).filter((at) => at !== -1);
-      const at = toOriginal(searched, folded, Math.min(...places, folded.length));
-      const from = wordStart(searched, at - beforeChars);
-      const to = Math.min(searched.length, from + excerptChars);
-      const line = searched.slice(from, to).replaceAll(/\s+/g, " ").trim();
-      return mark(
-        `${from > 0 ? "… " : ""}${line.replace(/[\uD800-\uDBFF]$/, "")}${to < searched.length ? " …" : ""}`,
-        words,
-      );
-    },
-  };
-}
-
-/** Removes accents and capitals. */
-function fold(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- the whole range of ASCII
-  if (/^[\u0000-\u007F]*$/.test(text)) return text.toLowerCase();
-  return text
-    .normalize("NFKD")
-    .replaceAll(/\p{M}+/gu, "")
-    .toLowerCase();
-}
-
-/** The position in the text of a position in its folded form. */
-function toOriginal(text: string, folded: string, position: number): number {
-  if (folded.length === text.length) return position;
-  let at = 0;
-  let foldedAt = 0;
-  for (const char of text) {
-    if (foldedAt >= position) break;
-    foldedAt += fold(char).length;
-    at += char.length;
-  }
-  return at;
-}
-
-/** The beginning of the word at a position, unless it is far away. */
-function wordStart(text: string, at: number): number {
-  if (at <= 0) return 0;
-  const space = text.slice(at, at + beforeChars - 1).search(/\s/);
-  return at + (space === -1 ? 0 : space + 1);
-}
-
-function mark(line: string, words: readonly string[]): ExcerptPart[] {
-  const chars = Array.from(line);
-  const folded = chars.map((char) => fold(char));
-  const starts = folded.map(() => 0);
-  let joined = "";
-  for (const [index, each] of folded.entries()) {
-    starts[index] = joined.length;
-    joined += each;
-  }
-  const isMarked = chars.map(() => false);
-  for (const word of words) {
-    for (let at = joined.indexOf(word); at !== -1; at = joined.indexOf(word, at + word.length)) {
-      for (const [index, start] of starts.entries())
-        if (start < at + word.length && start + (folded[index] ?? "").length > at) isMarked[index] = true;
-    }
-  }
-  const parts: { text: string; isMatch: boolean }[] = [];
-  for (const [index, char] of chars.entries()) {
-    const isMatch = isMarked[index] === true;
-    const last = parts.at(-1);
-    if (last?.isMatch === isMatch) last.text += char;
-    else parts.push({ text: char, isMatch });
-  }
-  return parts;
 }

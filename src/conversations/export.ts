@@ -10,6 +10,7 @@ import type {
 } from "../core/storage.ts";
 import { toShownSources } from "../core/sources.ts";
 import { toFenced } from "../support/markdown-fences.ts";
+import { nextPiece } from "../support/pieces.ts";
 import type { BlobStore } from "./blobs.ts";
 import { toConversationTitle } from "./conversation-index.ts";
 import { type KeyValueStore, entryAt } from "./key-value.ts";
@@ -80,8 +81,20 @@ export async function exportConversation(
   };
 }
 
+/** How many characters are encoded at once. */
+const pieceChars = 64 * 1024;
+
+/** Encodes a text in pieces of about the same length. Others have their turns in between. */
 async function* toBytes(pieces: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
-  for await (const piece of pieces) yield Buffer.from(piece);
+  let text = "";
+  for await (const piece of pieces) {
+    text += piece;
+    if (text.length < pieceChars) continue;
+    await nextPiece();
+    yield Buffer.from(text);
+    text = "";
+  }
+  if (text !== "") yield Buffer.from(text);
 }
 
 /** Writes an object whose last field is the list of messages. */
@@ -92,10 +105,31 @@ async function* toJson(
   yield `${JSON.stringify(whole, undefined, 2).replace(/\n\}$/, "")},\n  "messages": [`;
   let isFirst = true;
   for await (const message of messages) {
-    yield `${isFirst ? "" : ","}\n    ${JSON.stringify(message, undefined, 2).replaceAll("\n", "\n    ")}`;
+    yield `${isFirst ? "" : ","}\n    `;
+    yield* toJsonPieces(message, "    ", levelsOfMessage);
     isFirst = false;
   }
   yield `${isFirst ? "" : "\n  "}]\n}\n`;
+}
+
+/** A message, its lists, and each part or version in them, which is a piece. */
+const levelsOfMessage = 2;
+
+/** The JSON of a value, indented by two spaces, with the values so many levels below it as pieces. */
+function* toJsonPieces(value: unknown, indent: string, levels: number): Generator<string> {
+  if (levels === 0 || typeof value !== "object" || value === null) {
+    yield JSON.stringify(value, undefined, 2).replaceAll("\n", `\n${indent}`);
+    return;
+  }
+  const inner = `${indent}  `;
+  const isList = Array.isArray(value);
+  const fields = Object.entries(value).filter(([, one]) => one !== undefined);
+  for (const [index, [name, one]] of fields.entries()) {
+    yield `${index === 0 ? (isList ? "[" : "{") : ","}\n${inner}${isList ? "" : `${JSON.stringify(name)}: `}`;
+    yield* toJsonPieces(one, inner, levels - 1);
+  }
+  if (fields.length === 0) yield isList ? "[]" : "{}";
+  else yield `\n${indent}${isList ? "]" : "}"}`;
 }
 
 async function* toMarkdown(
@@ -113,23 +147,26 @@ async function* toMarkdown(
   yield `# ${oneLine(title)}\n`;
   if (summary !== undefined)
     yield `\n## Summary of the first ${summary.messages} messages, for the model\n\n${toFenced(summary.text)}\n`;
-  for await (const message of messages) yield `\n${toSection(message, names)}\n`;
+  for await (const message of messages) {
+    yield "\n";
+    yield* toSection(message, names);
+    yield "\n";
+  }
 }
 
-function toSection(message: StoredMessage, names: ReadonlyMap<string, string>): string {
+/** Writes a message, with each of its parts as a piece. */
+function* toSection(message: StoredMessage, names: ReadonlyMap<string, string>): Generator<string> {
   const who = message.role === "user" ? (message.author?.name ?? "Somebody") : (message.model ?? "Assistant");
   const context = message.room === undefined ? "" : " (context)";
   const when = new Date(message.createdAt).toISOString().replace("T", " ").slice(0, 16);
-  const parts = message.parts.map((part) => toMarkdownPart(part, names));
+  yield `## ${oneLine(who)}${context}, ${when} UTC`;
+  for (const part of message.parts) {
+    const text = toMarkdownPart(part, names);
+    if (text !== "") yield `\n\n${text}`;
+  }
   const notices = [...(message.notices ?? []), message.failure ?? []].flat();
-  return [
-    `## ${oneLine(who)}${context}, ${when} UTC`,
-    ...parts,
-    ...toSourceList(message),
-    ...notices.map((notice) => `> ${oneLine(notice)}`),
-  ]
-    .filter((each) => each !== "")
-    .join("\n\n");
+  for (const below of [...toSourceList(message), ...notices.map((notice) => `> ${oneLine(notice)}`)])
+    yield `\n\n${below}`;
 }
 
 function toSourceList({ sources }: StoredMessage): string[] {

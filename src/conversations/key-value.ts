@@ -3,6 +3,7 @@ import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { LayerValues, SettingsStore } from "../core/layered-settings.ts";
 import type { Meter } from "../core/telemetry.ts";
 import { steadyClock } from "../support/clock.ts";
+import { nextPiece } from "../support/pieces.ts";
 import type { KeyedQueue } from "../support/queues.ts";
 import {
   type EntryAddress,
@@ -296,8 +297,12 @@ function toKeyvStorage(
   open: (key: string, stored: string) => Envelope,
 ): KeyvStorageAdapter {
   const getMany = async (keys: string[]) => {
-    const values = await backend.read(space, keys);
-    return values.map((stored, at) => (stored === undefined ? undefined : open(keys[at] ?? "", stored)));
+    const values: (Envelope | undefined)[] = [];
+    for (const [at, stored] of (await backend.read(space, keys)).entries()) {
+      await nextPiece();
+      values.push(stored === undefined ? undefined : open(keys[at] ?? "", stored));
+    }
+    return values;
   };
   const storage = {
     capabilities: { expires: true },

@@ -1,4 +1,3 @@
-import { setImmediate as turnOfLoop } from "node:timers/promises";
 import type { Clock } from "../core/clock.ts";
 import { ParleyError } from "../core/errors.ts";
 import { type StoredMessage, charsOf } from "../core/storage.ts";
@@ -46,7 +45,7 @@ export interface Slots {
 }
 
 const batchSize = 200;
-/** How many messages with long texts are read at once. Other work gets a turn in between. */
+/** How many messages are read at once where they may be long. Each can hold a million characters. */
 const readAtOnce = 16;
 /** The waits before a missing entry is looked up again, in milliseconds. Then it counts as lost. */
 export const confirmAfterMs = [0, 100, 1000];
@@ -115,7 +114,6 @@ export function createSlots(store: KeyValueStore, clock: Clock = systemClock): S
       const found = toMessages(page).toReversed();
       let chars = charsOf(found);
       for (let to = end - size; to > 0 && found.length < maxMessages && chars <= maxChars; to -= readAtOnce) {
-        await turnOfLoop();
         const from = Math.max(0, to - readAtOnce);
         const earlier = await read(conversationId, from, to);
         await checkComplete(conversationId, { head, from, page: earlier });
@@ -139,8 +137,8 @@ export function createSlots(store: KeyValueStore, clock: Clock = systemClock): S
     async *all(conversationId, bounds) {
       const head = await readHead(conversationId);
       const end = bounds?.to ?? (await firstFree(conversationId, head?.next ?? 0));
-      for (let from = bounds?.from ?? 0; from < end; from += batchSize) {
-        const keys = keysOf(conversationId, from, Math.min(end, from + batchSize));
+      for (let from = bounds?.from ?? 0; from < end; from += readAtOnce) {
+        const keys = keysOf(conversationId, from, Math.min(end, from + readAtOnce));
         const page = await store.inspectMany<Slot>("slot", keys);
         const readable = page.map((slot) => (slot instanceof ParleyError ? damaged : slot));
         const lost = await findLost(conversationId, { head, from, page: readable });

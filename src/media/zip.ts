@@ -1,5 +1,5 @@
-import { setImmediate } from "node:timers/promises";
 import { Zip, ZipDeflate, ZipPassThrough } from "fflate";
+import { nextPiece } from "../support/pieces.ts";
 
 /** A file to be packed. Text is compressed, but pictures and recordings, by `mediaType`, already are. */
 export interface PackedFile {
@@ -38,10 +38,10 @@ export async function* toZip(files: Iterable<PackedFile>): AsyncGenerator<Uint8A
           entry = toEntry(file);
           zip.add(entry);
         }
+        await nextPiece();
         // fflate may keep the array and change it.
         entry.push(bytes.slice(at, at + stepBytes));
         yield* takePacked();
-        await setImmediate();
       }
     }
     entry?.push(new Uint8Array(), true);

@@ -3,6 +3,7 @@ import { DatabaseSync, backup, type SQLInputValue } from "node:sqlite";
 import { wrong } from "../../core/checks.ts";
 import { ParleyError } from "../../core/errors.ts";
 import { systemClock, steadyClock } from "../../support/clock.ts";
+import { isShareUsed, nextPiece } from "../../support/pieces.ts";
 import { backoffMs, retry, backoffs } from "../../support/retry.ts";
 import {
   absentStore,
@@ -130,9 +131,7 @@ export function openSqliteBackend(file: string, options: Partial<BackendOptions>
   );
 
   return {
-    async read(space, keys) {
-      return guard(() => reader.read(space, keys));
-    },
+    read: (space, keys) => guardAsync(() => reader.read(space, keys)),
     async has(space, keys) {
       return guard(() => reader.has(space, keys));
     },
@@ -422,7 +421,7 @@ function prepare(database: DatabaseSync, table: "rankings" | "counts") {
   };
 }
 
-/** Creates the synchronous reads of a {@link Backend}. They throw SQLite's errors. */
+/** Creates the reads of a {@link Backend}. They throw SQLite's errors. */
 function createSqliteReader(database: DatabaseSync) {
   // One statement for any number of keys is faster than one for each.
   const lookUp = (columns: string): string =>
@@ -434,11 +433,22 @@ function createSqliteReader(database: DatabaseSync) {
   );
   const probe = prepareRows<[position: number, expires: number | null]>(database, lookUp("1"));
   return {
-    read(space: Space, keys: readonly string[]): (string | undefined)[] {
+    async read(space: Space, keys: readonly string[]): Promise<(string | undefined)[]> {
       const isAlive = createExpiryCheck();
-      const rows = select.all(space, JSON.stringify(keys)).filter(([, expires]) => isAlive(expires));
-      const values = new Map(rows.map(([position, , value]) => [position, value]));
-      return keys.map((_, position) => values.get(position));
+      const values: (string | undefined)[] = keys.map(() => undefined);
+      for (let from = 0; from < keys.length;) {
+        if (from > 0) await nextPiece();
+        let end = keys.length;
+        // An open statement would hold up checkpoints, so another one reads the rest in a later turn.
+        for (const [position, expires, value] of select.iterate(space, JSON.stringify(keys.slice(from)))) {
+          if (isAlive(expires)) values[from + position] = value;
+          if (!isShareUsed()) continue;
+          end = from + position + 1;
+          break;
+        }
+        from = end;
+      }
+      return values;
     },
     has(space: Space, keys: readonly string[]): boolean[] {
       const isAlive = createExpiryCheck();
@@ -453,6 +463,7 @@ function createSqliteReader(database: DatabaseSync) {
 interface RowStatement<Row extends readonly unknown[]> {
   get(...values: readonly SQLInputValue[]): Row | undefined;
   all(...values: readonly SQLInputValue[]): readonly Row[];
+  iterate(...values: readonly SQLInputValue[]): Iterable<Row>;
 }
 
 /** Prepares a frequent statement. Rows as arrays are faster than as objects. `Row` is not checked. */
@@ -462,5 +473,6 @@ function prepareRows<Row extends readonly unknown[]>(database: DatabaseSync, sql
   return {
     get: (...values) => statement.get(...values) as unknown as Row | undefined,
     all: (...values) => statement.all(...values) as unknown as readonly Row[],
+    iterate: (...values) => statement.iterate(...values) as unknown as Iterable<Row>,
   };
 }
