@@ -47,7 +47,7 @@ const noRecords = { get: () => Promise.resolve(undefined), set: () => Promise.re
 
 /** Creates Discord as a {@link Platform}. @see docs/discord.md */
 export function createDiscordPlatform(options: DiscordOptions): Platform {
-  const { commands, log, clock = systemClock } = options;
+  const { commands, log, claims = ownClaims, clock = systemClock } = options;
   const apiUrl = (options.apiUrl ?? publicApiUrl).replace(/(?<!\/)\/+$/, "");
   const discordClock = createDiscordClock(clock);
   const now = options.now ?? (() => discordClock.now());
@@ -76,6 +76,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       bot,
       directory,
       plan: () => connection?.plan(),
+      isShared: claims.isShared,
       now,
       signal: stopping.signal,
       clock,
@@ -87,7 +88,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       onResponse,
       token: options.token,
       shards: options.shards ?? automaticShards,
-      claims: options.claims ?? ownClaims,
+      claims,
       onIdentified({ applicationId }, plan) {
         // All processes register once, since the commands belong to the application.
         if (isOwnGuild(undefined, plan)) register(applicationId);

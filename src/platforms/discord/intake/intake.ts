@@ -38,6 +38,8 @@ export function createIntake(options: {
   readonly directory: Directory;
   /** Returns the shards of this process. */
   readonly plan: () => ShardPlan | undefined;
+  /** Whether other processes with the same store may receive the same events. */
+  readonly isShared: boolean;
   /** Discord's time, in Unix milliseconds. */
   readonly now: () => number;
   /** Aborts when the platform stops. */
@@ -148,6 +150,7 @@ export function createIntake(options: {
     locales,
     notes: bot.notes,
     freshTokens,
+    isShared: options.isShared,
     now,
     clock,
     log,

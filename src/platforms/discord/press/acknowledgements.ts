@@ -11,13 +11,15 @@ import { errorCodes, discordCode } from "../errors.ts";
 import { createRecent } from "../../../support/recent.ts";
 
 /**
- * How long a refusal waits. Another instance may accept the same interaction, and acknowledges it before
- * then. Discord's deadline is three seconds.
+ * When something is refused, after its interaction has come. Another instance may accept it, and acknowledges
+ * it before then. Discord's deadline is three seconds.
  */
 const refuseAfterMs = 2000;
 
 /** Acknowledges interactions. All instances with the token receive each, and Discord takes one response. */
 export interface Acknowledgements {
+  /** Notes that the interaction has come now. */
+  arrived(interaction: Pick<APIInteraction, "id">): void;
   /**
    * Sends a response. Returns whether Discord took it, which it does not where it came second or too late.
    * Contract: must not throw.
@@ -28,8 +30,8 @@ export interface Acknowledgements {
   tell(interaction: Pick<APIInteraction, "id" | "token">, text: string): Promise<boolean>;
   /**
    * Tells only the person why the interaction is refused. Wrong input and what the rules forbid are told at
-   * once. Everything else is told after two seconds, unless another instance has responded. With `isAtOnce`
-   * there is no wait, since much of the deadline is over.
+   * once. Where there are several instances, everything else is told two seconds after the interaction has
+   * come, unless another instance has responded. With `isAtOnce` there is no wait.
    */
   refuse(
     interaction: Pick<APIInteraction, "id" | "token">,
@@ -38,11 +40,16 @@ export interface Acknowledgements {
   ): Promise<void>;
 }
 
-export function createAcknowledgements(
-  api: Pick<DiscordApi, "respond">,
-  log: Log,
-  clock: Clock,
-): Acknowledgements {
+export function createAcknowledgements(options: {
+  readonly api: Pick<DiscordApi, "respond">;
+  /** Whether other processes with the same store may receive each interaction too. */
+  readonly isShared: boolean;
+  readonly log: Log;
+  readonly clock: Clock;
+}): Acknowledgements {
+  const { api, isShared, log, clock } = options;
+  const arrivals = new WeakMap<object, number>();
+
   async function send(interaction: Pick<APIInteraction, "id" | "token">, body: unknown): Promise<boolean> {
     try {
       await api.respond(interaction.id, interaction.token, body);
@@ -63,10 +70,13 @@ export function createAcknowledgements(
     });
 
   return {
+    arrived: (interaction) => void arrivals.set(interaction, clock.monotonic()),
     send,
     tell,
     async refuse(interaction, error, { isAtOnce = false } = {}) {
-      if (!isUnanimous(error) && !isAtOnce) await clock.sleep(refuseAfterMs);
+      const now = clock.monotonic();
+      const waitMs = (arrivals.get(interaction) ?? now) + refuseAfterMs - now;
+      if (isShared && !isUnanimous(error) && !isAtOnce && waitMs > 0) await clock.sleep(waitMs);
       await tell(interaction, toNotice(error));
     },
   };

@@ -41,6 +41,8 @@ interface InteractionOptions {
   readonly notes: () => Readonly<Record<string, string>>;
   /** Discord's time, in Unix milliseconds. */
   readonly now: () => number;
+  /** Whether other processes with the same store may receive each interaction too. */
+  readonly isShared: boolean;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -50,8 +52,8 @@ interface InteractionOptions {
  * used something that cannot be handled is told so.
  */
 export function createInteractionHandler(given: InteractionOptions) {
-  const { api, clock, log } = given;
-  const acknowledgements = createAcknowledgements(api, log, clock);
+  const { api, log } = given;
+  const acknowledgements = createAcknowledgements(given);
   const options = { ...given, acknowledgements };
   const click = createButtonHandler({ ...options, toActor });
   const takeCall = createCallIntake(options);
@@ -61,6 +63,7 @@ export function createInteractionHandler(given: InteractionOptions) {
   const forms = createFormClicks({ ...options, toActor });
 
   return function handle(interaction: APIInteraction): Promise<void> {
+    acknowledgements.arrived(interaction);
     if (!("locale" in interaction)) return handleInLanguage(interaction);
     const user = interaction.member?.user ?? interaction.user;
     if (user !== undefined) options.locales.note(user.id, interaction.locale, interaction.guild_locale);
