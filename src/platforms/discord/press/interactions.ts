@@ -24,13 +24,14 @@ import { createCallIntake, createModalTargetCache } from "./call-intake.ts";
 import { createCommandUses } from "./command-uses.ts";
 import { parsePress } from "../reply/content.ts";
 import { readFormModal } from "./form-modal.ts";
+import { createTypedTexts } from "./typed-text.ts";
 import { toAuthor, type Names } from "../intake/incoming.ts";
 import type { Locales } from "../intake/locales.ts";
 import type { Origins } from "../intake/origin.ts";
 
 /** The options of {@link createInteractionHandler}. */
 interface InteractionOptions {
-  readonly api: Pick<DiscordApi, "followUp" | "editFollowUp" | "expect" | "respond" | "getMessage">;
+  readonly api: Pick<DiscordApi, "followUp" | "editFollowUp" | "expect" | "respond" | "getMessage" | "getMember">;
   readonly receiver: Receiver;
   readonly commands: ReadonlyMap<string, Command>;
   readonly names: (guildId: string | undefined) => Names;
@@ -61,6 +62,7 @@ export function createInteractionHandler(given: InteractionOptions) {
   const uses = createCommandUses({ ...options, modalTargets, takeCall });
   const act = createActionHandler({ ...options, toActor, takeCall: takeActionCall });
   const forms = createFormClicks({ ...options, toActor });
+  const nameMentions = createTypedTexts(options);
 
   return function handle(interaction: APIInteraction): Promise<void> {
     acknowledgements.arrived(interaction);
@@ -72,6 +74,7 @@ export function createInteractionHandler(given: InteractionOptions) {
 
   async function handleInLanguage(interaction: APIInteraction): Promise<void> {
     try {
+      await nameMentions(interaction);
       await route(interaction);
     } catch (error) {
       log.error({ interaction: interaction.id, err: error }, "interaction handling failed");

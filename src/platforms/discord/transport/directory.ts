@@ -41,9 +41,10 @@ export interface Directory {
   guildLocale(guildId: string): string | undefined;
   /** Returns the role that the server has only for the bot. */
   botRoleId(guildId: string): string | undefined;
-  roleName(roleId: string): string | undefined;
-  /** Returns the name of a channel in the client's cache. */
-  channelName(channelId: string): string | undefined;
+  /** Returns the name of a role, of that server alone where one is given. */
+  roleName(roleId: string, guildId?: string): string | undefined;
+  /** Returns the name of a server's channel in the client's cache. */
+  channelName(channelId: string, guildId: string): string | undefined;
   /** Whether these roles, or the ownership, let a member manage the server. */
   isManager(guildId: string, userId: string, roleIds: readonly string[]): boolean;
   /** Whether a member may see earlier messages in a channel that is no thread. */
@@ -116,13 +117,15 @@ export function createDirectory(
       const botId = client()?.user?.id;
       return botId === undefined ? undefined : guildOf(guildId)?.roles.botRoleFor(botId)?.id;
     },
-    roleName: (roleId) =>
+    roleName: (roleId, guildId) =>
       client()
-        ?.guilds.cache.find(({ roles }) => roles.cache.has(roleId))
+        ?.guilds.cache.find(({ id, roles }) => id === (guildId ?? id) && roles.cache.has(roleId))
         ?.roles.cache.get(roleId)?.name,
-    channelName(channelId) {
+    channelName(channelId, guildId) {
       const channel = cachedChannel(channelId);
-      return channel === undefined ? undefined : fromClient(channel).name;
+      if (channel === undefined) return undefined;
+      const known = fromClient(channel);
+      return known.guildId === guildId ? known.name : undefined;
     },
     isManager(guildId, userId, roleIds) {
       const guild = guildOf(guildId);
@@ -222,8 +225,9 @@ export function createBot(directory: Directory, connection: () => BotConnection 
       botId: botId(),
       botName: connection()?.identity()?.botName ?? "bot",
       botRoleId: guildId === undefined ? undefined : directory.botRoleId(guildId),
-      roleName: (id) => directory.roleName(id),
-      channelName: (id) => directory.channelName(id),
+      // What stands in another server is not shown here, nor in direct messages.
+      roleName: (id) => (guildId === undefined ? undefined : directory.roleName(id, guildId)),
+      channelName: (id) => (guildId === undefined ? undefined : directory.channelName(id, guildId)),
     }),
     async nameOf(id) {
       const channelId = /^discord:channel:(\d+)$/.exec(id)?.[1];

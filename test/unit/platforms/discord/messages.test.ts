@@ -66,6 +66,58 @@ describe("messages", () => {
     expect(event).toMatchObject({ text: "@Bob said :party: at 1970-01-01T00:00:00.000Z, see /ask" });
   });
 
+  test("a command, a form and a message say people, roles and channels by the same names", async () => {
+    const { simulator, receiver } = harness;
+    const ada = simulator.person("Ada");
+    const bob = simulator.person("Bob");
+    const general = simulator.channel("general");
+    const role = simulator.role("Writers");
+    const text = `is <@${bob.id}> one of <@&${role}> in <#${general.id}>, <@${ada.id}>? see </ask:123456789012345678>`;
+    const read = "is @Bob one of @Writers in #general, @Ada? see /ask";
+    ada.sends({ channel: general, text, mentionBot: true });
+    const [message] = await received(1);
+    expect(message).toMatchObject({ text: read });
+    ada.usesCommand("ask", { prompt: text }, { channel: general });
+    const [, command] = await received(2);
+    expect(command).toMatchObject({ options: { prompt: read } });
+    const picture = bob.sends({ channel: general, text: "what is it?" });
+    const use = ada.usesMessageCommand("Ask about this", picture, { channel: general });
+    const modal = await until(() => use.interaction.modal);
+    const [{ label } = { label: "" }] = modal.inputs;
+    ada.submitsModal(use, { [label]: text });
+    const [, , form] = await received(3);
+    expect(form).toMatchObject({ options: { prompt: read } });
+    expect(receiver.events).toHaveLength(3);
+  });
+
+  test("in a command the bot is named, since its mention calls nobody there", async () => {
+    const { simulator } = harness;
+    const ada = simulator.person("Ada");
+    ada.usesCommand(
+      "ask",
+      { prompt: `what can <@${simulator.botId}> do?` },
+      { channel: simulator.channel("x") },
+    );
+    const [command] = await received(1);
+    expect(command).toMatchObject({ options: { prompt: "what can @parley do?" } });
+  });
+
+  test("channels of another server are not named, in servers and direct messages", async () => {
+    const { simulator } = harness;
+    const other = simulator.server("Other");
+    const secret = other.channel("merger");
+    // The bot knows the server from its next session on.
+    await harness.restart();
+    const ada = simulator.person("Ada");
+    ada.sends({ channel: simulator.channel("general"), text: `what is <#${secret.id}>?`, mentionBot: true });
+    ada.sends({ channel: simulator.directMessages(ada), text: `what is <#${secret.id}>?` });
+    const events = await received(2);
+    expect(events.map((event) => "text" in event && event.text)).toEqual([
+      "what is #channel?",
+      "what is #channel?",
+    ]);
+  });
+
   test("the message that a mention replies to is quoted, with its files", async () => {
     const { simulator } = harness;
     const ada = simulator.person("Ada");
