@@ -7,6 +7,7 @@ import type { Log, Meter } from "../../core/telemetry.ts";
 import { systemClock } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";
 import { createSuspensionWatch } from "../delivery/delivery-scheduler.ts";
+import { holdsPosts } from "./address.ts";
 import { createAttachmentDownload } from "./intake/files.ts";
 import { createIntake } from "./intake/intake.ts";
 import { createMessageLinks, createRoomReader } from "./intake/read-room.ts";
@@ -110,6 +111,11 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     api,
     async names(channelId) {
       return bot.names((await directory.channelIfReadable(channelId))?.guildId);
+    },
+    async postTitle(channelId) {
+      const { name, parentId } = (await directory.channelIfReadable(channelId)) ?? {};
+      const parent = parentId === undefined ? undefined : await directory.channelIfReadable(parentId);
+      return parent !== undefined && holdsPosts(parent.type) ? name : undefined;
     },
     readsContents: bot.readsContents,
     isQuietBetween: (...between) => connection?.isQuietBetween(...between) === true,

@@ -73,6 +73,18 @@ it("the title of a forum post is part of its question, also when its first messa
   expect(story.said(1)).toEqual([`${question}Since when?`]);
 });
 
+it("a command on the first message of a forum post has its title too", async () => {
+  const { discord } = await start();
+  const post = discord.thread(discord.channelOfType("forum", "questions"), ada, { title: "Why no login?" });
+  const first = ada.sends({ channel: post, text: "See the title." });
+  const use = ada.usesMessageCommand("Ask about this", first, { channel: post });
+  const { inputs } = await until(() => use.interaction.modal);
+  ada.submitsModal(use, { [inputs[0]!.label]: "What does it say?" });
+  await story.settled(post);
+  expect(story.said(0).at(-1)).toContain("> Title of the post:\n");
+  expect(story.said(0).at(-1)).toContain("> Why no login?");
+});
+
 it("in an announcement channel a mention and /chat open threads of its type", async () => {
   const { discord } = await start();
   const news = discord.channelOfType("announcement", "news");

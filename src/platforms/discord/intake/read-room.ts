@@ -32,6 +32,8 @@ const contentTypes: ReadonlySet<number> = new Set([
 export interface RoomReaderOptions {
   readonly api: Pick<DiscordApi, "listMessages" | "getChannel">;
   readonly names: (channelId: string) => Promise<Names>;
+  /** Returns the title of a post in a forum or media channel, and `undefined` for other threads. */
+  readonly postTitle: (channelId: string) => Promise<string | undefined>;
   /** Whether messages that do not mention the bot have their content. */
   readonly readsContents: () => boolean;
   readonly isQuietBetween: HeardMessages["isQuietBetween"];
@@ -95,15 +97,17 @@ export function createRoomReader(options: RoomReaderOptions): Platform["readRoom
     const botNames = await names(address.channelId);
     const found = await collect(address.channelId, query, botNames);
     const shown = found.slice(0, query.maxMessages);
-    const title = shown.some((message) => isFirstOfPost(message))
-      ? ((await api.getChannel(address.channelId)).name ?? undefined)
-      : undefined;
-    const messages = shown.map((message) => toRoomMessage(message, botNames, title)).toReversed();
+    const messages = shown.map((message) => toRoomMessage(message, botNames)).toReversed();
+    const [first] = messages;
+    const hasOlder = found.length > query.maxMessages;
+    // A long post is read without its first message, and its title may hold the question.
+    if (first !== undefined && (isFirstOfPost(shown.at(-1)!) || (hasOlder && query.after === undefined)))
+      messages[0] = { ...first, text: withPostTitle(await options.postTitle(address.channelId), first.text) };
     const readable = messages.filter(({ text, attachments }) => text !== "" || attachments.length > 0);
     const isHidden = readable.length < messages.length && !readsContents();
     return {
       messages: readable,
-      hasOlder: found.length > query.maxMessages,
+      hasOlder,
       ...(isHidden ? { failure: lacking("the Message Content Intent") } : {}),
     };
   }
@@ -160,7 +164,7 @@ function isWanted(message: APIMessage, channelId: string, query: RoomQuery, { bo
   return query.includesOwn === true || message.author.id !== botId || message.id === channelId;
 }
 
-function toRoomMessage(message: APIMessage, names: Names, title: string | undefined): RoomMessage {
+function toRoomMessage(message: APIMessage, names: Names): RoomMessage {
   const content = readMessage(message, names);
   const { author, webhook_id: webhookId } = message;
   return {
@@ -168,7 +172,6 @@ function toRoomMessage(message: APIMessage, names: Names, title: string | undefi
     author: toAuthor(author),
     isApp: author.bot === true || webhookId !== undefined,
     ...content,
-    text: withPostTitle(isFirstOfPost(message) ? title : undefined, content.text),
     sentAt: Date.parse(message.timestamp),
   };
 }

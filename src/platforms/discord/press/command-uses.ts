@@ -31,7 +31,7 @@ import {
   toReplyAddress,
   type InteractionAddress,
 } from "../address.ts";
-import { readMessage, toAttachment, toAuthor, type Names } from "../intake/incoming.ts";
+import { readMessage, toAttachment, toAuthor, withPostTitle, type Names } from "../intake/incoming.ts";
 import type { Origins } from "../intake/origin.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
 import {
@@ -114,12 +114,13 @@ export function createCommandUses(options: {
     const target = resolved.messages[targetId];
     if (command === undefined || target === undefined)
       return acknowledgements.refuse(interaction, unknownCommand(name, commands.keys()));
-    const subject = {
+    const read = {
       author: toAuthor(target.author),
       ...readMessage(target, options.names(interaction.guild_id)),
     };
+    const subject = inItsPost(read, targetId, interaction);
     if ((command.messageCommand?.asks ?? []).length > 0) {
-      modalTargets.set(targetId, subject);
+      modalTargets.set(targetId, read);
       await acknowledgements.send(interaction, {
         type: ResponseType.Modal,
         data: toAskModal(command, { channelId: target.channel_id, messageId: targetId }),
@@ -153,7 +154,8 @@ export function createCommandUses(options: {
           detail: { name: translate("platform.the-message") },
         }),
       );
-    await run(interaction, command, { options: given, subject });
+    const { messageId } = target;
+    await run(interaction, command, { options: given, subject: inItsPost(subject, messageId, interaction) });
   }
 
   /** Passes a command to the receiver. Only the person is told of failures. */
@@ -237,6 +239,12 @@ export function createCommandUses(options: {
   }
 
   return { complete, slash: slashCommand, message: messageCommand, submit, toBaseCall };
+}
+
+/** Puts the title of a forum post before its first message, which has the id of the post. */
+function inItsPost<T extends { readonly text: string }>(subject: T, messageId: string, { channel }: Call): T {
+  const title = channel?.id === messageId && "name" in channel ? channel.name : undefined;
+  return { ...subject, text: withPostTitle(title ?? undefined, subject.text) };
 }
 
 /** Waits for a look-up that the response needs, at most 1.5 s. @throws ParleyError `platform-unreachable` */

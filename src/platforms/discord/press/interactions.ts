@@ -31,7 +31,10 @@ import type { Origins } from "../intake/origin.ts";
 
 /** The options of {@link createInteractionHandler}. */
 interface InteractionOptions {
-  readonly api: Pick<DiscordApi, "followUp" | "editFollowUp" | "expect" | "respond" | "getMessage" | "getMember">;
+  readonly api: Pick<
+    DiscordApi,
+    "followUp" | "editFollowUp" | "expect" | "respond" | "getMessage" | "getMember"
+  >;
   readonly receiver: Receiver;
   readonly commands: ReadonlyMap<string, Command>;
   readonly names: (guildId: string | undefined) => Names;

@@ -233,6 +233,7 @@ describe("reading a room", () => {
         },
         getChannel: () => Promise.reject(new Error("not asked for")),
       },
+      postTitle: () => Promise.resolve("Login"),
       names: async () => ({ botId: "1" }) as never,
       readsContents: () => true,
       isQuietBetween: (...between) => isQuiet && between.join() === `${threadId},1000,1002`,
@@ -250,6 +251,18 @@ describe("reading a room", () => {
 
   const range = (from: number, to: number) =>
     Array.from({ length: to - from + 1 }, (_, index) => from + index);
+
+  it("a post that is longer than what is read has its title before the oldest of that", async () => {
+    const { read } = setUp(range(1000, 1090));
+    const reading = await read({ before: keyOf(1090) });
+    expect(reading.hasOlder).toBe(true);
+    expect(reading.messages.map(({ text }) => text).slice(0, 2)).toEqual([
+      "> Title of the post:\n> Login\n\nmessage 1040",
+      "message 1041",
+    ]);
+    const later = await read({ after: keyOf(1020), before: keyOf(1090) });
+    expect(later.messages[0]?.text).toMatch(/^message/);
+  });
 
   describe("a thread of which some was read before", () => {
     it("is asked only for what came after, in one request", async () => {
