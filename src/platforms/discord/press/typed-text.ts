@@ -6,7 +6,7 @@ import {
 } from "discord.js";
 import type { Clock } from "../../../core/clock.ts";
 import { inTime } from "../../../support/clock.ts";
-import { toAuthor, toPlainText, type Names } from "../intake/incoming.ts";
+import { toPlainText, type Names } from "../intake/incoming.ts";
 import type { DiscordApi } from "../transport/api.ts";
 
 /** So many people in one command or form are looked up, and for so long. */
@@ -53,8 +53,8 @@ export function createTypedTexts(options: {
       "resolved" in data ? (data.resolved as APIInteractionDataResolved | undefined) : undefined;
     const { users = {}, members = {} } = resolved ?? {};
     const known = new Map<string, Pick<APIUser, "id" | "username">>();
-    for (const one of Object.values(users)) known.set(one.id, { ...one, ...{ member: members[one.id] } });
-    if (user !== undefined) known.set(user.id, { ...user, ...{ member } });
+    for (const one of Object.values(users)) known.set(one.id, Object.assign({ ...one }, { member: members[one.id] }));
+    if (user !== undefined) known.set(user.id, Object.assign({ ...user }, { member }));
     known.set(names.botId, { id: names.botId, username: names.botName });
     const mentioned = texts.flatMap(({ value }) => [...value.matchAll(person)].map(([, id = ""]) => id));
     const unknown = [...new Set(mentioned)].filter((id) => !known.has(id)).slice(0, maxPeople);
