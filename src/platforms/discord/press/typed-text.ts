@@ -53,7 +53,8 @@ export function createTypedTexts(options: {
       "resolved" in data ? (data.resolved as APIInteractionDataResolved | undefined) : undefined;
     const { users = {}, members = {} } = resolved ?? {};
     const known = new Map<string, Pick<APIUser, "id" | "username">>();
-    for (const one of Object.values(users)) known.set(one.id, Object.assign({ ...one }, { member: members[one.id] }));
+    for (const one of Object.values(users))
+      known.set(one.id, Object.assign({ ...one }, { member: members[one.id] }));
     if (user !== undefined) known.set(user.id, Object.assign({ ...user }, { member }));
     known.set(names.botId, { id: names.botId, username: names.botName });
     const mentioned = texts.flatMap(({ value }) => [...value.matchAll(person)].map(([, id = ""]) => id));
