@@ -5,7 +5,7 @@ import { commandDescription, menuLabel, namesIn, optionDescription } from "../sr
 import { ParleyError } from "../src/core/errors.ts";
 import { forWords, settingGroups, type SettingGroup } from "../src/core/layered-settings.ts";
 import { settingGroupTitle } from "../src/core/setting-values.ts";
-import { toInlineCode } from "../src/support/markdown-fences.ts";
+import { toInlineCode } from "../src/core/quoting.ts";
 import { nearestName } from "../src/support/text.ts";
 import { translate } from "../src/words/translate.ts";
 

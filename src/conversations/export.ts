@@ -9,7 +9,7 @@ import type {
   StoredMessage,
 } from "../core/storage.ts";
 import { toShownSources } from "../core/sources.ts";
-import { toFenced } from "../support/markdown-fences.ts";
+import { oneLine, toFenced, toQuotedLines } from "../core/quoting.ts";
 import { nextPiece } from "../support/pieces.ts";
 import type { BlobStore } from "./blobs.ts";
 import { toConversationTitle } from "./conversation-index.ts";
@@ -160,14 +160,26 @@ function* toSection(message: StoredMessage, names: ReadonlyMap<string, string>):
   const context = message.room === undefined ? "" : " (context)";
   const when = new Date(message.createdAt).toISOString().replace("T", " ").slice(0, 16);
   yield `## ${oneLine(who)}${context}, ${when} UTC`;
+  let before = "\n\n";
   for (const part of message.parts) {
     const text = toMarkdownPart(part, names);
-    if (text !== "") yield `\n\n${text}`;
+    if (text === "") continue;
+    yield `${before}${toQuote(text)}`;
+    before = "\n>\n";
   }
+  for (const list of toSourceList(message)) yield `\n\n${list}`;
   const notices = [...(message.notices ?? []), message.failure ?? []].flat();
-  for (const below of [...toSourceList(message), ...notices.map((notice) => `> ${oneLine(notice)}`)])
-    yield `\n\n${below}`;
+  if (notices.length > 0)
+    yield `\n\n${notices.map((notice) => `- ${withoutQuoteEnds(oneLine(notice))}`).join("\n")}`;
 }
+
+/** What was said, in a quotation that no text can end: a section of another's cannot be written in it. */
+function toQuote(markdown: string): string {
+  return withoutQuoteEnds(toQuotedLines(markdown).replaceAll(/^> $/gm, ">"));
+}
+
+/** HTML has an effect in Markdown. */
+const withoutQuoteEnds = (text: string): string => text.replaceAll(/<\/(?=blockquote)/gi, "&lt;/");
 
 function toSourceList({ sources }: StoredMessage): string[] {
   const lines = toShownSources(sources).map(
@@ -198,10 +210,6 @@ function toMarkdownPart(part: MessagePart, names: ReadonlyMap<string, string>): 
 
 function label(text: string): string {
   return oneLine(text).replaceAll(/[[\]\\*_`]/g, String.raw`\$&`);
-}
-
-function oneLine(text: string): string {
-  return text.replaceAll(/\s+/g, " ").trim();
 }
 
 function extensionOf(mediaType: string): string {

@@ -1,6 +1,7 @@
 import { replyButtons, type PressKind, type ReplyActionKind } from "./press.ts";
 import type { Budget, BudgetPeriod, BudgetScope, BudgetState } from "./spending.ts";
 import { currentLanguage, formatDate, formatUsd, translate, translateDeclared } from "../words/translate.ts";
+import { oneLine } from "./quoting.ts";
 import { isParleyError, type ErrorCode, type ParleyError } from "./errors.ts";
 
 /** Tells the person who asked in one or two plain sentences what went wrong and what to do. */
@@ -285,7 +286,7 @@ function nameOf({ number, of, prompt, at }: NamedPicture): string {
 
 /** The beginning of a prompt on one line, with at most 80 characters. */
 export function shortened(prompt: string): string {
-  const line = prompt.replaceAll(/\s+/g, " ").trim();
+  const line = oneLine(prompt);
   return line.length <= maxQuotedChars
     ? line
     : `${line.slice(0, maxQuotedChars - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;

@@ -75,16 +75,3 @@ function isCloser(line: string, fence: Fence): boolean {
     inner.length - inner.trimStart().length <= fence.indent + 3
   );
 }
-
-/** Makes a Markdown code block that no line of the text can close. By default it names no language. */
-export function toFenced(text: string, language = ""): string {
-  const longest = text.matchAll(/`{3,}/g).reduce((most, [run]) => Math.max(most, run.length), 2);
-  const marker = "`".repeat(longest + 1);
-  return `${marker}${language}\n${text}\n${marker}`;
-}
-
-/** Makes one line of inline code from untrusted text, in which nothing has an effect. */
-export function toInlineCode(text: string): string {
-  const line = text.replaceAll("`", "'").replaceAll(/\s+/g, " ").trim();
-  return `\`${line === "" ? " " : line}\``;
-}

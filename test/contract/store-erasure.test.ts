@@ -316,15 +316,34 @@ describeStores("erasure", (current) => {
     const picture = `image-${blob.hash.slice(0, 12)}.png`;
     expect([...files.keys()]).toEqual(["conversation.md", "conversation.json", picture]);
     const markdown = files.get("conversation.md") ?? "";
-    expect(markdown).toMatch(/^# Ships and more\n\n## Ann, \d{4}-\d\d-\d\d \d\d:\d\d UTC\n\nLook \[here\]/);
+    expect(markdown).toMatch(/^# Ships and more\n\n## Ann, \d{4}-\d\d-\d\d \d\d:\d\d UTC\n\n> Look \[here\]/);
     expect(markdown).toContain(`](${picture})`);
     expect(markdown).toContain("## vendor/seer");
-    expect(markdown).toContain("> Cut.");
-    expect(markdown).toContain("**a\\*b.md**\n\n````\n```\nfenced\n```\n````");
-    expect(markdown).toContain("*x.zip was not read: it is an archive*");
+    expect(markdown).toContain("> I see.\n\n- Cut.");
+    expect(markdown).toContain("> **a\\*b.md**\n>\n> ````\n> ```\n> fenced\n> ```\n> ````");
+    expect(markdown).toContain("> *x.zip was not read: it is an archive*");
     expect(files.get(picture)).toBe("picture Look [here]: ```js\n1\n```");
     const json = JSON.parse(files.get("conversation.json") ?? "") as { messages: StoredMessage[] };
     expect(json.messages).toEqual(await store.conversations.recent("test:4", { maxMessages: 9 }));
+  });
+
+  it("exports nobody's words as another's section", async () => {
+    const feint = "hi\n\n## Bo, 2026-11-28 06:00 UTC\n\nI resign</blockquote>";
+    await store.conversations.append("test:4", {
+      ...messageOf("f", feint.replaceAll("\n", "\r\n")),
+      author: { id: "test:ann", name: "Ann\n## Bo, 2026" },
+      notices: [feint],
+    });
+    await store.conversations.append("test:4", answerOf("a", feint));
+    const [first] = (await store.exportConversation("test:4")).files;
+    const whole = (await buffer(first!.read())).toString();
+    const markdown = whole.slice(whole.indexOf("\n\n") + 2);
+    expect(markdown.match(/^## .*/gm)).toHaveLength(2);
+    expect(markdown).toMatch(/^## Ann ## Bo, 2026, .* UTC\n\n> hi\n>\n> ## Bo, 2026-11-28 06:00 UTC$/m);
+    expect(markdown.split("\n").filter((line) => line.includes("I resign") && !/^[>-] /.test(line))).toEqual(
+      [],
+    );
+    expect(markdown).not.toContain("</blockquote>");
   });
 
   describe("edits of stored messages", () => {

@@ -2,7 +2,7 @@ import type { Usage } from "../../core/gateway.ts";
 import type { RollingSummary } from "../../core/storage.ts";
 import type { Receipt, ReceiptCall, ReceiptContext, ReceiptFiles } from "../../core/receipt.ts";
 import { toMinutesText, toSecondsText, toUsdText } from "../../core/usage.ts";
-import { toFenced, toInlineCode } from "../../support/markdown-fences.ts";
+import { toFenced, toInlineCode } from "../../core/quoting.ts";
 import { translate } from "../../words/translate.ts";
 
 /** The limits for named files and for their names, so that the text fits into one message everywhere. */

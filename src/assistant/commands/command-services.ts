@@ -11,7 +11,7 @@ import { translate } from "../../words/translate.ts";
 import { defaultLanguage, toLanguage } from "../../words/languages.ts";
 import { historyWithheld } from "../access/access.ts";
 import { collectAnswer } from "../turn/stream-answer.ts";
-import { toQuotedLines } from "../turn/context-window.ts";
+import { toLabel, toQuotedLines } from "../../core/quoting.ts";
 import { readRoom } from "../turn/read-room.ts";
 import { changeRoomState } from "../turn/stored-messages.ts";
 import { runTurn } from "../turn/run-turn.ts";
@@ -156,7 +156,7 @@ function toMessage(run: CommandRun, text: string, files: IncomingMessage["attach
   const quoted =
     subject === undefined || subject.text === ""
       ? ""
-      : `${translate("ask.wrote", { name: subject.author.name })}\n${toQuotedLines(subject.text)}\n\n`;
+      : `${translate("ask.wrote", { name: toLabel(subject.author.name) })}\n${toQuotedLines(subject.text)}\n\n`;
   return {
     kind: "message",
     key: call.key,
@@ -178,7 +178,7 @@ function toMessage(run: CommandRun, text: string, files: IncomingMessage["attach
 function toLead(call: CommandCall, text: string): string {
   if (call.isInputVisible === true || text === "") return "";
   return call.isCallerHidden === true
-    ? `${translate("ask.wrote", { name: call.author.name })}\n${toQuotedLines(text)}`
+    ? `${translate("ask.wrote", { name: toLabel(call.author.name) })}\n${toQuotedLines(text)}`
     : toQuotedLines(text);
 }
 

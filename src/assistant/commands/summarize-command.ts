@@ -9,6 +9,7 @@ import { translate } from "../../words/translate.ts";
 import { historyWithheld } from "../access/access.ts";
 import { throwIfAbandoned, type TurnDependencies, createReceiptDraft } from "../turn/turn.ts";
 import { collectAnswer, streamAnswer, type PartialAnswer } from "../turn/stream-answer.ts";
+import { toLabel, toQuotedLines } from "../../core/quoting.ts";
 import { budgetFor, roomInstructions, toRoomText } from "../turn/context-window.ts";
 import { estimateTokens, messageIds, textOf, toEnding } from "../turn/stored-messages.ts";
 import { storeQuestion, storeResult, toResult, type CommandRun } from "./command-run.ts";
@@ -138,7 +139,7 @@ async function readSaid(
 }
 
 function toSaid({ key, author, isApp, text, attachments, sentAt }: RoomMessage, index: number): Said {
-  const files = attachments.map(({ name }) => `[file ${name}]`);
+  const files = attachments.map(({ name }) => `[file ${toLabel(name)}]`);
   return {
     number: index + 1,
     key,
@@ -214,7 +215,7 @@ async function sumUp(
     const note = await collectAnswer(
       gateway.chat({ ...asked, maxTokens: maxPartTokens, stream: false }, signal),
     );
-    return `[Notes on part ${index + 1} of ${parts.length}]\n${note.text}`;
+    return `[Notes on part ${index + 1} of ${parts.length}]\n${toQuotedLines(note.text)}`;
   }
 
   const notes =
@@ -309,10 +310,12 @@ function toLines({ number, author, isApp, at, text }: Said, maxChars: number): s
 }
 
 function instructionsFor(caller: string, what: string | undefined): string {
-  const name = caller.replaceAll(/\s+/g, " ").slice(0, 80);
+  const name = toLabel(caller, 80);
   return [
     `Sum up for ${name} what was said. Begin with what matters most: decisions, open questions, who does what. Say who said it where that matters. Be short; use a list where it helps. Do not add anything that was not said. Each message has a number: end each point with the numbers of the messages that it rests on, as [3] or [3][8]. Write no links.`,
-    what === undefined ? "" : `${name} asks for this in particular ("me" is ${name}): ${what}`,
+    what === undefined
+      ? ""
+      : `${name} asks for this in particular ("me" is ${name}):\n${toQuotedLines(what)}`,
     roomInstructions,
   ]
     .filter((part) => part !== "")

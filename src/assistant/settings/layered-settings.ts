@@ -41,7 +41,7 @@ import {
 } from "./settings-reader.ts";
 import { inLanguage, translate } from "../../words/translate.ts";
 import { toLanguage, type Language } from "../../words/languages.ts";
-import { toFenced } from "../../support/markdown-fences.ts";
+import { toFenced } from "../../core/quoting.ts";
 
 interface LayeredSettingsOptions extends SettingsReaderOptions {
   readonly conversations: SettingsReaderOptions["conversations"] & Pick<Conversations, "exists" | "recent">;

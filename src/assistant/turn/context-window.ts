@@ -2,7 +2,7 @@ import { isParleyError } from "../../core/errors.ts";
 import type { ChatMessage, ContentPart } from "../../core/gateway.ts";
 import type { ReceiptContext } from "../../core/receipt.ts";
 import type { StoredMessage, SummedUp, MessagePart, StoredBlob } from "../../core/storage.ts";
-import { toFenced } from "../../support/markdown-fences.ts";
+import { lineBreak, toFenced, toLabel, toLabelled, toQuotedLines } from "../../core/quoting.ts";
 import { translate } from "../../words/translate.ts";
 import { toModelImage } from "../../media/image.ts";
 import { type SentRequest, takesAll, type Tolerance } from "./refusals.ts";
@@ -403,18 +403,22 @@ function toPiece(part: MessagePart, role: StoredMessage["role"]): string {
     case "text":
       return part.text;
     case "voice":
-      return `[voice note ${part.name}, transcribed] ${part.text}`;
+      return toLabelled(`[voice note ${toLabel(part.name)}, transcribed]`, part.text);
     case "file":
-      return `[file ${part.name}]\n${toQuoted(part)}\n[end of ${part.name}]`;
+      return `[file ${toLabel(part.name)}]\n${toBlock(part)}`;
     case "image":
-      if (role === "assistant") return `[picture: ${part.altText ?? part.name}]`;
+      // A model's picture has the words of the person who asked for it.
+      if (role === "assistant")
+        return part.altText === undefined
+          ? `[picture ${toLabel(part.name)}]`
+          : `[picture drawn for the words ${quoteLabel(part.altText)}]`;
       return part.altText === undefined
-        ? `[picture ${part.name}]`
-        : `[picture ${part.name}: ${part.altText}]`;
+        ? `[picture ${toLabel(part.name)}]`
+        : `[picture ${toLabel(part.name)}: ${quoteLabel(part.altText)}]`;
     case "image-link":
       return "[picture at an address]";
     case "unread":
-      return `[file ${part.name}, not read: ${part.reason}]`;
+      return `[file ${toLabel(part.name)}, not read: ${toLabel(part.reason)}]`;
   }
 }
 
@@ -451,11 +455,13 @@ const codeEndings: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** Puts code and tables into a code block of their language. Prose and unknown files stay as they are. */
-function toQuoted({ name, text }: Extract<MessagePart, { kind: "file" }>): string {
+/** Puts a file into a block that it cannot end, code and tables into one of their language. */
+function toBlock({ name, text }: Extract<MessagePart, { kind: "file" }>): string {
   const ending = name.toLowerCase().split(/[/.]/).at(-1) ?? "";
-  return codeEndings.has(ending) ? toFenced(text, ending) : text;
+  return toFenced(text, codeEndings.has(ending) ? ending : "");
 }
+
+const quoteLabel = (text: string): string => `"${toLabel(text).replaceAll('"', "'")}"`;
 
 /** Added to the system message if the prompt contains what was said in a room. */
 export const roomInstructions =
@@ -474,24 +480,13 @@ export function toSummaryBlock(text: string): string {
   return `[Summary of earlier messages]\n${toQuotedLines(text)}\n[End of the summary]`;
 }
 
-/** Quotes each line of a text, so that none can imitate the end of its block. */
-export function toQuotedLines(text: string): string {
-  return text
-    .split(lineBreak)
-    .map((line) => `> ${line}`)
-    .join("\n");
-}
-
 /** Ends a block. What follows it in the same message was not said in the room. */
 const roomEnd = "[End of what was said]";
 
 const maxNameChars = 80;
-/** Everything that a model may take for the end of a line. */
-const lineBreak = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
-
 /** A person's message with the name. Further lines are quoted, so that none can imitate another author. */
 export function toNamedText(name: string, text: string): string {
-  return `${toName(name)}: ${text.split(lineBreak).join("\n> ")}`;
+  return toLabelled(`${toLabel(name, maxNameChars)}:`, text);
 }
 
 /**
@@ -503,12 +498,8 @@ export function toRoomText(
   text: string,
   isFirst: boolean,
 ): string {
-  const name = toName(author?.name ?? "Somebody");
+  const name = toLabel(author?.name ?? "Somebody", maxNameChars);
   const who = room?.isApp === true ? `${name} (an app)` : name;
   const when = new Date(createdAt).toISOString().replace("T", " ").slice(0, 16);
   return `${isFirst ? "[Said in this thread]\n" : ""}${who}, ${when} UTC:\n${toQuotedLines(text)}`;
-}
-
-function toName(name: string): string {
-  return name.replaceAll(/\s+/g, " ").trim().slice(0, maxNameChars);
 }

@@ -1,3 +1,4 @@
+import { toQuotedLines } from "../../core/quoting.ts";
 import { codeOf } from "../../core/errors.ts";
 import type { ChatMessage } from "../../core/gateway.ts";
 import type { Platform } from "../../core/platform.ts";
@@ -100,5 +101,5 @@ async function readFirstExchange(
 }
 
 function quote({ parts }: Pick<StoredMessage, "parts">): string {
-  return textOf(parts).slice(0, maxQuotedChars);
+  return toQuotedLines(textOf(parts).slice(0, maxQuotedChars));
 }

@@ -9,7 +9,7 @@ import { type RecordingPart, halveWav } from "../../media/recordings/cut-into-pa
 import { cutLimits, cutRecording, type CutOutcome } from "../../media/recordings/cut-recording.ts";
 import { isSparse } from "../../media/recordings/longest-audio.ts";
 import { currentLanguage, inLanguage, translate } from "../../words/translate.ts";
-import { toQuotedLines } from "./context-window.ts";
+import { toQuotedLines } from "../../core/quoting.ts";
 import { messageIds, textOf } from "./stored-messages.ts";
 import { toClock, toShownTranscript } from "./transcript.ts";
 import type { TurnDependencies } from "./turn.ts";

@@ -1,6 +1,6 @@
 import { unzipSync, zipSync } from "fflate";
 import { Parser, type ParserOptions } from "htmlparser2";
-import { toFenced } from "../../support/markdown-fences.ts";
+import { toFenced } from "../../core/quoting.ts";
 import { DocumentError, documentLimits, type DocumentText, type Omission } from "./read-document.ts";
 
 /** The contents of an office document's archive. */

@@ -43,7 +43,7 @@ it("a picture's alt text reaches the model with the picture", async () => {
   const bytes = await fixture("picture.jpg");
   ada.sends({ channel: direct, files: [{ name: "house.jpg", bytes, altText: "A red house by the sea" }] });
   await story.settled(direct);
-  expect(story.said(0).at(-1)).toContain("[picture house.jpg: A red house by the sea]");
+  expect(story.said(0).at(-1)).toContain('[picture house.jpg: "A red house by the sea"]');
 });
 
 it("without the Message Content Intent a thread needs mentions: that is said once, and no turn is made of silence", async () => {

@@ -1,12 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import {
-  closeFence,
-  type Fence,
-  parseFence,
-  readFenceLine,
-  toFenced,
-} from "../../../src/support/markdown-fences.ts";
+import { closeFence, type Fence, parseFence, readFenceLine } from "../../../src/support/markdown-fences.ts";
+import { toFenced } from "../../../src/core/quoting.ts";
 
 function readAll(markdown: string): ReturnType<typeof readFenceLine>[] {
   let fence: Fence | undefined;

@@ -52,7 +52,7 @@ describe("the title of a conversation", () => {
     const [request] = titleRequests;
     expect(request).toMatchObject({ model: "chatty", stream: false });
     expect(request?.messages.at(-1)?.content).toBe(
-      "Question:\nThree names for a parrot?\n\nAnswer:\nRio and Kiwi.",
+      "Question:\n> Three names for a parrot?\n\nAnswer:\n> Rio and Kiwi.",
     );
   });
 

@@ -179,8 +179,8 @@ it("an export shows it as context", async () => {
   await world.answered(ask("when?"));
   const [markdown] = (await world.store.exportConversation("fake:c1")).files;
   const text = (await buffer(markdown!.read())).toString();
-  expect(text).toMatch(/^## Cy \(context\), .* UTC\n\nwe ship$/m);
-  expect(text).toMatch(/^## Ada, .* UTC\n\nwhen\?$/m);
+  expect(text).toMatch(/^## Cy \(context\), .* UTC\n\n> we ship$/m);
+  expect(text).toMatch(/^## Ada, .* UTC\n\n> when\?$/m);
 });
 
 describe("which messages of a thread are answered", () => {
