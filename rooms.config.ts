@@ -56,7 +56,7 @@ export const rooms: readonly Room[] = [
     ],
   },
   { folder: "src/assistant", imports: ground, packages: ["lru-cache"] },
-  { folder: "src/wire", imports: ground, packages: ["eventsource-parser", "undici", "zod"] },
+  { folder: "src/wire", imports: ground, packages: ["undici", "zod"] },
   { folder: "src/gateway", imports: [...ground, "src/wire"], packages: [] },
   {
     folder: "src/embedded-gateway",

@@ -78,7 +78,10 @@ const ownSettings = {
   GATEWAY_HOST: { schema: text.default("127.0.0.1"), description: "where `npm run gateway` serves" },
   GATEWAY_PORT: { schema: port.default(8787), description: "its port" },
   GATEWAY_CONNECT_TIMEOUT_MS: { schema: milliseconds.default(10_000), description: "to connect" },
-  GATEWAY_FIRST_EVENT_TIMEOUT_MS: { schema: milliseconds.default(60_000), description: "to the first words" },
+  GATEWAY_FIRST_EVENT_TIMEOUT_MS: {
+    schema: milliseconds.default(60_000),
+    description: "of silence before the first words",
+  },
   GATEWAY_IDLE_TIMEOUT_MS: { schema: milliseconds.default(30_000), description: "between words" },
   GATEWAY_TOTAL_TIMEOUT_MS: { schema: milliseconds.default(600_000), description: "in all" },
   GATEWAY_CONCURRENCY: {

@@ -18,7 +18,7 @@ import type { Transport } from "../wire/transport.ts";
 /** The time limits of a call, in milliseconds. */
 export interface GatewayTimeouts {
   readonly connectMs: number;
-  /** The time from the request to the first text, image or reasoning. */
+  /** The longest silence from the request to the first text or image. Comments and empty events break it. */
   readonly firstEventMs: number;
   /** The time between two of those. Pings do not count. */
   readonly idleMs: number;

@@ -6,6 +6,7 @@ import {
   createChunkReader,
   type Frame,
   createFrameReader,
+  inSlices,
 } from "../wire/stream-frames.ts";
 import { translate } from "../words/translate.ts";
 import { createAnswerOutput } from "./answer-output.ts";
@@ -83,12 +84,14 @@ export function createChatAnswer(options: ChatAnswerOptions) {
       await output.flush();
       throw failures.ofFrame(frame);
     }
-    const chunk = completion.read(frame.value);
+    return readChunk(completion.read(frame.value), frame.isEvent);
+  };
+  const readChunk = async (chunk: CompletionChunk, isEvent: boolean): Promise<boolean> => {
     if (chunk.error !== undefined) {
       await output.flush();
       throw failures.reported(chunk.error);
     }
-    progress = advance(progress, { kind: "chunk", chunk, isEvent: frame.isEvent });
+    progress = advance(progress, { kind: "chunk", chunk, isEvent });
     output.addText(chunk.text);
     const hasMore = chunk.reasoning !== "" || chunk.refusal !== "" || chunk.images.length > 0;
     meter.add("aside", chunk.reasoning.length + chunk.refusal.length);
@@ -98,11 +101,18 @@ export function createChatAnswer(options: ChatAnswerOptions) {
     return isMeaningful;
   };
 
+  /** Reads what was held back until it was known that the answer is over. */
+  const readHeld = async () => {
+    const held = completion.end();
+    if (held !== undefined) await readChunk(held, true);
+  };
+
   const readFrames = async (list: readonly Frame[]) => {
     let isMeaningful = frames.hasGrown();
     const hadEnding = progress.ending !== undefined;
     for (const frame of list) {
       if (frame.kind === "done") {
+        await readHeld();
         progress = advance(progress, frame);
         break;
       }
@@ -116,13 +126,27 @@ export function createChatAnswer(options: ChatAnswerOptions) {
     else if (isMeaningful) timeouts.progress();
   };
 
+  const readSlices = async (packet: Uint8Array) => {
+    for await (const slice of inSlices(packet)) {
+      await readFrames(frames.push(slice));
+      if (isOver() || progress.phase === "done") break;
+    }
+    // A server that sends anything at all is alive, also where its model thinks unseen.
+    if (output.isEmpty() && progress.ending === undefined) timeouts.alive();
+  };
+
   /** Reads one packet. Returns false at the end of the body. */
   const readPacket = async (): Promise<boolean> => {
     try {
       const packet = await chunks.next(output.isEmpty() ? 0 : gatherMs);
       if (packet === undefined) callerSignal.throwIfAborted();
       meter.add("wire", packet?.length ?? 0);
-      await readFrames(packet === undefined ? frames.end() : frames.push(packet));
+      if (packet !== undefined) await readSlices(packet);
+      else {
+        await readFrames(frames.end());
+        await readHeld();
+        await output.flush();
+      }
       return packet !== undefined;
     } catch (error) {
       if (callerSignal.aborted) throw callerSignal.reason;

@@ -91,3 +91,19 @@ export function unknownCommand(name: string, known: Iterable<string>): ParleyErr
     },
   });
 }
+
+/** Matches a character that people can see. The one named by its number is Braille without a dot. */
+const visible = /[^\s\p{Z}\p{Cc}\p{Cf}\p{Cs}\p{Cn}\p{Default_Ignorable_Code_Point}\u2800]/u;
+
+/** Whether people can see anything of a text. White space, controls and blank letters are nothing. */
+export function isVisible(text: string): boolean {
+  return visible.test(text);
+}
+
+// oxlint-disable-next-line no-control-regex -- control characters are what it removes
+const control = /[\u0000-\u0008\u000B-\u001F\u007F]+/g;
+
+/** Returns a text without control characters, apart from tabs and line feeds. */
+export function withoutControls(text: string): string {
+  return text.replaceAll(control, "");
+}

@@ -83,6 +83,8 @@ export interface AttemptTimeouts {
   readonly signal: AbortSignal;
   /** Restarts the idle timer when text, an image or part of a large body arrived. Pings do not count. */
   progress(): void;
+  /** Restarts the running timer when anything arrived from a server whose answer has not begun. */
+  alive(): void;
   /** Stops the idle timer while the caller works on what arrived. */
   pause(): void;
   resume(): void;
@@ -133,6 +135,9 @@ export function createAttemptTimeouts(callerSignal: AbortSignal, limits: Timeout
       if (which !== "first-event") return;
       which = "idle";
       limitMs = limits.idleMs;
+    },
+    alive() {
+      since = performance.now();
     },
     pause() {
       isPaused = true;

@@ -2,6 +2,7 @@ import type { AnswerSource, FinishReason } from "../core/gateway.ts";
 import { maxSources, toSource } from "../core/sources.ts";
 import { isFields, type ErrorInfo, readError } from "./failures.ts";
 import { pictureUrlOf } from "./pictures.ts";
+import { withoutControls } from "../support/text.ts";
 
 /** Token counts and cost as the gateway sent them. */
 export interface ReportedUsage {
@@ -40,6 +41,7 @@ type Fields = Readonly<Record<string, unknown>>;
 /** Reads the events or documents of one answer, in order. Optional fields of a wrong type are ignored. */
 export function createCompletionReader() {
   const picker = createChoicePicker();
+  const guards = { text: createRepetitionGuard(), reasoning: createRepetitionGuard() };
   /** Whether text came in pieces. A whole message that comes beside or after them repeats it. */
   let hasPieces = false;
   const sources = new Map<string, AnswerSource>();
@@ -48,14 +50,24 @@ export function createCompletionReader() {
     const delta = choice["delta"];
     chunk.isDelta ||= isFields(delta);
     if (isFields(delta)) {
-      readMessage(delta, chunk);
-      if (chunk.text !== "") hasPieces = true;
+      const piece = emptyChunk();
+      readMessage(delta, piece);
+      if (piece.text !== "") hasPieces = true;
+      chunk.text += guards.text(piece.text);
+      chunk.reasoning += guards.reasoning(piece.reasoning);
+      chunk.refusal += piece.refusal;
+      chunk.images = [...chunk.images, ...piece.images];
     } else if (!hasPieces && isFields(choice["message"])) readMessage(choice["message"], chunk);
     else if (!hasPieces && typeof choice["text"] === "string") chunk.text += choice["text"];
     // OpenRouter says "stop" where only the provider's own word tells of a failure.
     const native = toEnding(choice["native_finish_reason"]);
     const ending = native?.reason === "failed" ? native : toEnding(choice["finish_reason"]);
     if (ending !== undefined) chunk.ending = ending;
+  };
+  const readChoices = (around: Fields, picked: readonly Fields[], chunk: CompletionChunk): void => {
+    chunk.isKnown = true;
+    for (const choice of picked) readChoice(choice, chunk);
+    addSources(sources, around, picked);
   };
 
   return {
@@ -68,22 +80,68 @@ export function createCompletionReader() {
       if (typeof value["model"] === "string" && value["model"] !== "") chunk.model = value["model"];
       chunk.usage = readUsage(value["usage"]);
       const choices = value["choices"];
-      if (Array.isArray(choices)) {
-        chunk.isKnown = true;
-        const picked = picker.pick(choices as unknown[]);
-        for (const choice of picked) readChoice(choice, chunk);
-        addSources(sources, value, picked);
-      } else if (isFields(value["message"])) {
+      if (Array.isArray(choices)) readChoices(value, picker.pick(choices as unknown[]), chunk);
+      else if (isFields(value["message"])) {
         // This is Ollama's native stream: `{message, done, done_reason}`.
         chunk.isKnown = true;
         readMessage(value["message"], chunk);
         chunk.isDelta = value["done"] === false;
         if (value["done"] === true) chunk.ending = toEnding(value["done_reason"] ?? "stop");
       } else if (chunk.usage !== undefined) chunk.isKnown = true;
-      return chunk;
+      return cleaned(chunk);
+    },
+    /** Returns what was held back until the end of the answer, if anything was. */
+    end(): CompletionChunk | undefined {
+      const held = picker.end();
+      if (held.length === 0) return undefined;
+      const chunk = emptyChunk();
+      readChoices({}, held, chunk);
+      return cleaned(chunk);
     },
     /** Returns the sources of everything that was read. */
     sources: (): readonly AnswerSource[] => [...sources.values()],
+  };
+}
+
+/** Takes out characters that no platform shows. */
+function cleaned(chunk: CompletionChunk): CompletionChunk {
+  for (const part of ["text", "reasoning", "refusal"] as const) chunk[part] = withoutControls(chunk[part]);
+  return chunk;
+}
+
+/** A shorter answer may well have a piece that repeats it. */
+const minRepeatedChars = 8;
+/** A repetition may lack the blanks around the answer, or have others. */
+const maxBlanks = 16;
+/** In a longer answer no repetition is looked for. */
+const maxGuardedChars = 1_000_000;
+
+/**
+ * Creates a function that returns the part of each piece that belongs to the answer. The last piece of some
+ * servers is the whole answer once more. A piece that repeats everything before it is held back until
+ * another one follows.
+ */
+function createRepetitionGuard(): (piece: string) => string {
+  let said = "";
+  let pieces = 0;
+  let held = "";
+  return (piece) => {
+    if (piece === "" || said.length > maxGuardedChars) return piece;
+    const isWholeAgain =
+      pieces > 1 &&
+      held === "" &&
+      said.length >= minRepeatedChars &&
+      Math.abs(said.length - piece.length) <= maxBlanks &&
+      said.trim() === piece.trim();
+    if (isWholeAgain) {
+      held = piece;
+      return "";
+    }
+    const text = held + piece;
+    held = "";
+    said += text;
+    pieces += 1;
+    return text;
   };
 }
 
@@ -108,30 +166,63 @@ function emptyChunk(): CompletionChunk {
   };
 }
 
+/** Picks the choices of an event that belong to the answer. */
+interface ChoicePicker {
+  pick(choices: readonly unknown[]): readonly Fields[];
+  /** Returns the choice that is still held back when the answer ends. */
+  end(): readonly Fields[];
+}
+
 /**
- * Picks the choice that is the answer. That is number 0, or any one where a server numbers the choices by
- * token. A choice 1 after a choice 0 may be the second token or another answer. The next event shows which,
- * and until then it is held back.
+ * Picks the choice that is the answer. That is number 0. It is another number if all events have that one,
+ * and any number where a server counts its events with it, from 0 or 1. A choice 1 after a choice 0 that goes
+ * on may be the second event or another answer. The next event shows which, and until then it is held back.
  */
-function createChoicePicker(): { pick(choices: readonly unknown[]): readonly Fields[] } {
-  let count = 0;
+export function createChoicePicker(): ChoicePicker {
+  let rule: "unknown" | "counted" | number = "unknown";
+  let first: Fields | undefined;
   let held: Fields | undefined;
-  let isNumbered: boolean | undefined;
-  return {
-    pick(choices) {
-      const usable = choices.filter(isFields);
-      if (usable.length !== 1) return usable.filter((choice) => (choice["index"] ?? 0) === 0);
-      const [choice] = usable as [Fields];
-      const index = choice["index"] ?? 0;
-      const at = count++;
-      if (isNumbered === undefined && at === 1 && index === 1) {
+  const indexOf = (choice: Fields): unknown => choice["index"] ?? 0;
+
+  const pickOne = (choice: Fields): readonly Fields[] => {
+    const index = indexOf(choice);
+    if (rule === "counted") return [choice];
+    if (rule !== "unknown") return index === rule ? [choice] : [];
+    if (first === undefined) {
+      first = choice;
+      if (index === 0) return [choice];
+      held = choice;
+      return [];
+    }
+    if (held === undefined) {
+      if (index === 1 && toEnding(first["finish_reason"]) === undefined) {
         held = choice;
         return [];
       }
-      isNumbered ??= at === 2 && index === 2 && held !== undefined ? true : at === 0 ? undefined : false;
-      const before = isNumbered === true && held !== undefined ? [held] : [];
+      rule = 0;
+      return index === 0 ? [choice] : [];
+    }
+    const before = held;
+    const heldIndex = indexOf(before);
+    held = undefined;
+    if (typeof heldIndex === "number" && index === heldIndex + 1) rule = "counted";
+    else rule = typeof heldIndex === "number" && index === heldIndex && before === first ? heldIndex : 0;
+    if (rule !== 0) return [before, choice];
+    return index === 0 ? [choice] : [];
+  };
+
+  return {
+    pick(choices) {
+      const usable = choices.filter(isFields);
+      const [only] = usable;
+      if (only !== undefined && usable.length === 1) return pickOne(only);
+      const wanted = typeof rule === "number" ? rule : 0;
+      return usable.filter((choice) => indexOf(choice) === wanted);
+    },
+    end() {
+      const last = held === undefined ? [] : [held];
       held = undefined;
-      return isNumbered === true || index === 0 ? [...before, choice] : before;
+      return last;
     },
   };
 }

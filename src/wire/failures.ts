@@ -321,7 +321,7 @@ export function isFields(value: unknown): value is Fields {
 /**
  * Finds the error in a parsed body or stream event: `{error:{…}}`, `{error:"…"}`, `{object:"error"}`,
  * `{detail:…}`, `{errors:[…]}`, `[{error}]`, `{status:"failure",message}`, MiniMax's `base_resp`, a bare
- * `{message}`, or one inside the first choice. Returns `undefined` when there is none.
+ * `{message}` or `{code,msg}`, or one inside the first choice. Returns `undefined` when there is none.
  */
 export function readError(value: unknown): ErrorInfo | undefined {
   // Only the first level of nested arrays is read, since 10,000 levels would exhaust the stack.
@@ -336,18 +336,32 @@ export function readError(value: unknown): ErrorInfo | undefined {
   const { base_resp: verdict, choices } = value;
   if (isFields(verdict) && typeof verdict["status_code"] === "number" && verdict["status_code"] !== 0)
     return fromFields({ message: verdict["status_msg"], code: verdict["status_code"] });
-  if (Array.isArray(choices) && value["object"] !== "error") {
+  const isAnswer = Array.isArray(choices) && (choices.length > 0 || !isBareError(value));
+  if (isAnswer && value["object"] !== "error") {
     const first: unknown = choices[0];
     const inChoice = isFields(first) ? first["error"] : undefined;
     return inChoice === undefined || inChoice === null ? undefined : fromError(inChoice, value);
   }
   if (value["object"] === "error" || value["type"] === "error") return fromFields(value);
   if (value["status"] === "failure" || value["status"] === "error") return fromFields(value);
-  if ("data" in value || "text" in value || "models" in value) return undefined;
+  if ((value["data"] ?? value["text"] ?? value["models"] ?? undefined) !== undefined) return undefined;
   if (value["detail"] !== undefined && value["detail"] !== null) return fromDetail(value["detail"]);
   const errors = value["errors"];
   if (Array.isArray(errors) && errors.length > 0) return fromError(errors[0], value);
-  return typeof (value["message"] ?? value["error_msg"]) === "string" ? fromFields(value) : undefined;
+  return typeof value["message"] === "string" || isBareError(value) ? fromFields(value) : undefined;
+}
+
+/** Whether these are fields of an error that is not called one: `{code, message}` or `{code, msg}`. */
+function isBareError(value: Fields): boolean {
+  const { code } = value;
+  const isFailure =
+    (typeof code === "number" || typeof code === "string") && !/^(?:0{0,4}|200|ok|success)$/i.test(`${code}`);
+  return hasErrorWords(value) && (isFailure || value["error_msg"] !== undefined);
+}
+
+/** Whether a field has the words of an error. */
+export function hasErrorWords({ message, error_msg, msg }: Fields): boolean {
+  return [message, error_msg, msg].some((words) => typeof words === "string" && words !== "");
 }
 
 function fromError(error: unknown, around: Fields): ErrorInfo {
@@ -371,11 +385,11 @@ function fromFields(fields: Fields): ErrorInfo {
 }
 
 /** OpenRouter puts the provider's own words beside a sentence that says nothing. */
-function wordsOf({ message, error, error_msg, metadata }: Fields): string {
+function wordsOf({ message, error, error_msg, msg, metadata }: Fields): string {
   const raw = isFields(metadata) ? metadata["raw"] : undefined;
   if (message === "Provider returned error" && typeof raw === "string" && raw !== "") return raw;
   if (typeof message === "string") return message;
-  const words = error ?? error_msg;
+  const words = error ?? error_msg ?? msg;
   return typeof words === "string" ? words : noReason;
 }
 

@@ -1,6 +1,8 @@
 import type { Readable } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
-import { createParser } from "eventsource-parser";
+import { setImmediate } from "node:timers/promises";
+import { createEventBody } from "./event-body.ts";
+import { createOpenText } from "./open-text.ts";
 import { parseJson } from "./transport.ts";
 
 /**
@@ -16,16 +18,14 @@ export type Frame =
   | { readonly kind: "junk"; readonly text: string }
   | { readonly kind: "too-large" };
 
-/** After this many lines without a field name, a body is no event stream. Each costs an error object. */
-const maxUnknownLines = 1000;
-
 /** A larger chunk is never a ping. */
 const maxPingBytes = 1024;
 
 /**
  * Splits a body into frames, however it arrives in chunks. Detects the format by the first character that is
  * not blank: `{` or `[` is JSON (one document, or one a line), `<` a web page, anything else an event stream.
- * Content types are ignored, since they are often wrong.
+ * Content types are ignored, since they are often wrong. After a frame that is neither `json` nor `done`
+ * nothing is read any more.
  * @param maxFrameChars limit of one frame
  */
 export function createFrameReader(maxFrameChars: number) {
@@ -34,6 +34,15 @@ export function createFrameReader(maxFrameChars: number) {
   let frames: Frame[] = [];
   let body: Body | undefined;
   let hasGrown = false;
+  let isOver = false;
+  const out: Output = {
+    emit(frame) {
+      if (isOver) return;
+      frames.push(frame);
+      isOver = frame.kind !== "json" && frame.kind !== "done";
+    },
+    isOver: () => isOver,
+  };
 
   const push = (text: string) => {
     let rest = text;
@@ -41,9 +50,9 @@ export function createFrameReader(maxFrameChars: number) {
       // This skips a byte order mark, and blank lines that keep the connection open.
       rest = rest.trimStart();
       if (rest === "") return;
-      body = bodyFor(rest.charCodeAt(0), (frame) => frames.push(frame), maxFrameChars);
+      body = bodyFor(rest.charCodeAt(0), out, maxFrameChars);
     }
-    body.push(rest);
+    if (!isOver) body.push(rest);
   };
   const take = () => {
     const taken = frames;
@@ -60,7 +69,7 @@ export function createFrameReader(maxFrameChars: number) {
     /** Ends the body. An unfinished frame is read as it is. */
     end(): Frame[] {
       push(decoder.end());
-      body?.end();
+      if (!isOver) body?.end();
       return take();
     },
     /** Whether data since the last call may be part of a large frame, and not only pings and padding. */
@@ -72,83 +81,29 @@ export function createFrameReader(maxFrameChars: number) {
   };
 }
 
-interface Body {
-  push(text: string): void;
-  end(): void;
+/** A body of one format. */
+export interface Body {
+  readonly push: (text: string) => void;
+  readonly end: () => void;
 }
 
-type Emit = (frame: Frame) => void;
-
-function bodyFor(firstCharacter: number, emit: Emit, maxChars: number): Body {
-  if (firstCharacter === 0x7b || firstCharacter === 0x5b) return createJsonBody(emit, maxChars);
-  if (firstCharacter === 0x3c) return createPageBody(emit);
-  return createEventBody(emit, maxChars);
+/** Where a body puts its frames. Once it is over, nothing more is read. */
+export interface Output {
+  readonly emit: (frame: Frame) => void;
+  readonly isOver: () => boolean;
 }
 
-function createEventBody(emit: Emit, maxChars: number): Body {
-  let head = "";
-  let isTooLarge = false;
-  let hasEvents = false;
-  let unknownLines = 0;
-  const parser = createParser({
-    maxBufferSize: maxChars,
-    onEvent({ data, event }) {
-      hasEvents = true;
-      readData(data, event);
-    },
-    onError(error) {
-      if (error.type === "max-buffer-size-exceeded") isTooLarge = true;
-      else unknownLines += 1;
-    },
-  });
-  const readData = (data: string, event: string | undefined): void => {
-    const trimmed = data.trim();
-    if (trimmed === "[DONE]") return emit({ kind: "done" });
-    // Proxies make data of comments.
-    if (trimmed === "" || trimmed.startsWith(":")) return;
-    const value = parseJson(trimmed);
-    if (event === "error" && !(isObject(value) && "error" in value)) {
-      const hasMessage = isObject(value) && typeof value["message"] === "string";
-      emit(hasMessage ? errorFrame(value) : { kind: "failed", text: trimmed.slice(0, 2000) });
-    } else if (value !== undefined) emit({ kind: "json", value, isEvent: true });
-    // Events without blank lines between them arrive as one.
-    else if (trimmed.includes("\n")) for (const line of trimmed.split("\n")) readData(line, event);
-    else emit({ kind: "junk", text: trimmed.slice(0, 2000) });
-  };
-  const feed = (text: string) => {
-    if (isTooLarge) return;
-    if (!hasEvents && head.length < 2000) head += text.slice(0, 2000);
-    parser.feed(text);
-    if (unknownLines > maxUnknownLines) isTooLarge = true;
-    if (isTooLarge) emit({ kind: "too-large" });
-  };
-  return {
-    push: feed,
-    end() {
-      // This ends an event without its blank line. An incomplete one is then detected as invalid JSON.
-      feed("\n\n");
-      const words = head.trim();
-      if (!hasEvents && !isTooLarge && words !== "" && !/^(?::|data:|event:|id:|retry:)/.test(words))
-        emit({ kind: "junk", text: words });
-    },
-  };
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function errorFrame(value: Record<string, unknown>): Frame {
-  return { kind: "json", value: { error: value }, isEvent: true };
+function bodyFor(firstCharacter: number, out: Output, maxChars: number): Body {
+  if (firstCharacter === 0x7b || firstCharacter === 0x5b) return createJsonBody(out, maxChars);
+  if (firstCharacter === 0x3c) return createPageBody(out);
+  return createEventBody(out, maxChars);
 }
 
 /** Reads one JSON document, or one for each line when the first line is valid by itself. */
-function createJsonBody(emit: Emit, maxChars: number): Body {
+function createJsonBody({ emit, isOver }: Output, maxChars: number): Body {
   // The text is joined only at the end of a line or body, since appending and searching would be quadratic.
-  let open: string[] = [];
-  let openChars = 0;
+  const open = createOpenText();
   let mode: "unknown" | "lines" | "document" = "unknown";
-  let isTooLarge = false;
 
   const emitValue = (text: string): boolean => {
     const value = parseJson(text);
@@ -167,47 +122,35 @@ function createJsonBody(emit: Emit, maxChars: number): Body {
       mode = "lines";
       if (emitValue(text)) return;
       mode = "document";
-      open = [line, "\n"];
-      openChars = line.length + 1;
+      open.add(`${line}\n`);
       return;
     }
     if (!emitValue(text)) emit({ kind: "junk", text: text.slice(0, 2000) });
   };
 
-  const append = (text: string) => {
-    open.push(text);
-    openChars += text.length;
-    if (openChars <= maxChars) return;
-    isTooLarge = true;
-    open = [];
-    emit({ kind: "too-large" });
-  };
-
   return {
     push(text) {
       let start = 0;
-      for (;;) {
+      while (!isOver()) {
         const lineEnd = mode === "document" ? -1 : text.indexOf("\n", start);
-        if (isTooLarge || lineEnd === -1) break;
-        open.push(text.slice(start, lineEnd));
-        const line = open.join("");
-        open = [];
-        openChars = 0;
+        if (lineEnd === -1) break;
+        open.add(text.slice(start, lineEnd));
         start = lineEnd + 1;
-        endLine(line);
+        endLine(open.take());
       }
-      if (!isTooLarge && start < text.length) append(text.slice(start));
+      open.add(text.slice(start));
+      if (open.chars() > maxChars) emit({ kind: "too-large" });
     },
     end() {
-      const text = open.join("").trim();
-      if (text === "" || isTooLarge) return;
+      const text = open.take().trim();
+      if (text === "") return;
       if (text === "[DONE]") emit({ kind: "done" });
       else if (!emitValue(text)) emit({ kind: "junk", text: text.slice(0, 2000) });
     },
   };
 }
 
-function createPageBody(emit: Emit): Body {
+function createPageBody({ emit }: Output): Body {
   let head = "";
   return {
     push(text) {
@@ -217,6 +160,23 @@ function createPageBody(emit: Emit): Body {
       emit({ kind: "page", text: head });
     },
   };
+}
+
+/** So many bytes of an answer are read at once. What is gathered for a moment may be a megabyte. */
+const sliceBytes = 16 * 1024;
+/** After so many milliseconds of reading others have their turn. */
+const turnMs = 10;
+
+/** Cuts a packet into slices. If reading them takes long, other work of the process is done in between. */
+export async function* inSlices(packet: Uint8Array): AsyncIterable<Uint8Array> {
+  let turnedAt = performance.now();
+  for (let at = 0; at < packet.length; at += sliceBytes) {
+    if (performance.now() - turnedAt > turnMs) {
+      await setImmediate();
+      turnedAt = performance.now();
+    }
+    yield packet.subarray(at, at + sliceBytes);
+  }
 }
 
 /** Backpressure starts at this many unread bytes. */
@@ -255,9 +215,7 @@ export function createChunkReader(body: Readable) {
     clearTimeout(timer);
     body.resume();
     // Packets that wait in the connection are read in the next poll phase.
-    await new Promise<void>((resolve) => {
-      setImmediate(resolve);
-    });
+    await setImmediate();
   };
   const onData = (chunk: Uint8Array) => {
     queue.push(chunk);

@@ -35,7 +35,7 @@ interface Attempt {
   readonly operation: Operation;
   readonly model: string | undefined;
   /** The timers that a request and the reader of its answer use. */
-  readonly timeouts: Pick<AttemptTimeouts, "signal" | "progress">;
+  readonly timeouts: Pick<AttemptTimeouts, "signal" | "progress" | "alive">;
   readonly callerSignal: AbortSignal;
 }
 
@@ -286,7 +286,7 @@ function readErrorText(text: string, status: number): ErrorInfo | undefined {
   const trimmed = text.trim();
   if (trimmed === "") return undefined;
   // An event stream may begin with the error.
-  const json = trimmed.replace(/^(?:event:[^\n]*\n)?data:\s*/, "");
+  const json = trimmed.replace(/^(?:event:[^\n]*\n)?(?:data|error):\s*/, "");
   if (json.startsWith("{") || json.startsWith("[")) {
     const value = parseJson(json);
     if (value !== undefined) return readError(value) ?? { message: `status ${status} without a message` };
@@ -318,7 +318,7 @@ type AnswerBody =
   | { readonly kind: "text"; readonly text: string };
 
 /**
- * Reads an answer that is not streamed. Blank lines before it keep the connection open and count as silence.
+ * Reads an answer that is not streamed. Blank lines before it show that the server is alive.
  * @throws AttemptError for an error in the body (whatever the status), a web page, more than `maxBytes`, a
  *   lost connection or a timeout
  */
@@ -348,11 +348,14 @@ export async function readText(response: GatewayResponse, maxBytes: number): Pro
   let hasBegun = false;
   try {
     for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
-      hasBegun ||= chunk.some((byte) => byte > 0x20);
-      if (!hasBegun) continue;
-      chunks.push(chunk);
       size += chunk.length;
       if (size > maxBytes) throw badAnswer(response, `more than ${maxBytes} bytes`);
+      hasBegun ||= chunk.some((byte) => byte > 0x20);
+      if (!hasBegun) {
+        response.timeouts.alive();
+        continue;
+      }
+      chunks.push(chunk);
       response.timeouts.progress();
     }
     response.callerSignal.throwIfAborted();

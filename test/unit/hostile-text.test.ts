@@ -22,6 +22,7 @@ import {
 } from "../../src/embedded-gateway/sandbox/chat-model.ts";
 import { toLines, toTokens } from "../../src/embedded-gateway/sandbox/sandbox.ts";
 import { readError, toAttemptError, createScrub } from "../../src/wire/failures.ts";
+import { createThoughtSplitter } from "../../src/gateway/answer-signs.ts";
 import { createInlineImages } from "../../src/gateway/images.ts";
 import { createFrameReader } from "../../src/wire/stream-frames.ts";
 import { pageTitle } from "../../src/wire/transport.ts";
@@ -40,7 +41,7 @@ import {
 import { readMessage, readRichParts } from "../../src/platforms/discord/intake/incoming.ts";
 import { escapeMarkdown, escapedBytes } from "../../src/platforms/slack/reply/escape-markdown.ts";
 import { toSlackContent } from "../../src/platforms/slack/reply/message-blocks.ts";
-import { nearestName, toTitle } from "../../src/support/text.ts";
+import { isVisible, nearestName, toTitle, withoutControls } from "../../src/support/text.ts";
 import imagine from "../../commands/imagine.ts";
 import { cpuMsOf, slowdown } from "../support/cpu-time.ts";
 import { hostileParts } from "../support/hostile-parts.ts";
@@ -86,6 +87,24 @@ const inPieces = (text: string, chars: number): unknown => {
   const images = createInlineImages(1_000_000, () => true);
   for (let at = 0; at < text.length; at += chars) images.push(text.slice(at, at + chars));
   return images.end();
+};
+const signParts = [
+  "<",
+  "</",
+  "<think>",
+  "</think>",
+  "<|",
+  "[",
+  "<tool_call>",
+  "\n<tool_call>",
+  "</tool_call>",
+  "<answer>",
+  "</answer>",
+];
+const splitThoughts = (text: string, chars: number): unknown => {
+  const splitter = createThoughtSplitter();
+  for (let at = 0; at < text.length; at += chars) splitter.push(text.slice(at, at + chars));
+  return splitter.end();
 };
 
 /** A model's answer may be this long. */
@@ -233,6 +252,20 @@ const parsers: readonly Parser[] = [
       ["![x](https://", "x)"],
     ],
   },
+  {
+    name: "createThoughtSplitter, one push",
+    parse: (text) => splitThoughts(text, text.length),
+    maxChars: deltaChars,
+    parts: signParts,
+  },
+  {
+    name: "createThoughtSplitter, small pushes",
+    parse: (text) => splitThoughts(text, 3),
+    maxChars: deltaChars,
+    parts: signParts,
+  },
+  { name: "isVisible", parse: isVisible, maxChars: answerChars },
+  { name: "withoutControls", parse: withoutControls, maxChars: answerChars },
   {
     name: "createFrameReader",
     parse: (text) => createFrameReader(1_000_000).push(Buffer.from(text)),

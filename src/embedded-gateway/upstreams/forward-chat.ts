@@ -5,6 +5,7 @@ import {
   type AnswerPart,
   createFrameReader,
   type Frame,
+  inSlices,
 } from "../../wire/stream-frames.ts";
 import { sniff } from "../../media/sniff.ts";
 import type { ChatBody } from "../requests.ts";
@@ -22,6 +23,7 @@ import {
 } from "./upstream-client.ts";
 import { isFields, readError } from "../../wire/failures.ts";
 import { isDataUri, notInDataUri, pictureUriMark, pictureUrlOf, toDataUri } from "../../wire/pictures.ts";
+import { createChoicePicker } from "../../wire/completion-chunk.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { SseWriter } from "../../support/http/event-stream.ts";
 import { sendLast } from "../api-error.ts";
@@ -64,6 +66,7 @@ async function forwardStream(forwarding: Forwarding, body: ChatBody): Promise<vo
           return exchange.openStream(toAnswerHeaders(target, answer.headers));
         },
         wantsUsage: body.stream_options?.include_usage === true,
+        hasOneChoice: (body.n ?? 1) === 1,
         estimatedPromptTokens: estimatePromptTokens(body),
         onUsage: (usage) => charge.settle(target, usage),
       });
@@ -156,6 +159,8 @@ interface PumpOptions {
   open(): SseWriter;
   /** Whether the client asked for the usage chunk. */
   readonly wantsUsage: boolean;
+  /** Whether one answer was asked for. Then its number is always 0, however the upstream counts. */
+  readonly hasOneChoice: boolean;
   /** Used when the upstream reports no usage. */
   readonly estimatedPromptTokens: number;
   /** Is called once, after a part of the answer was forwarded. Amounts without a report are estimated. */
@@ -189,6 +194,8 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
   const meter = createAnswerMeter(options.limits);
   const counters = new Map<unknown, ReturnType<typeof createAnswerCounter>>();
   const frames = createFrameReader(options.maxEventBytes);
+  const picker = options.hasOneChoice ? createChoicePicker() : undefined;
+  let lastChunk: Record<string, unknown> = {};
 
   const pass = (data: string): Promise<void> | undefined => {
     stream ??= options.open();
@@ -257,31 +264,37 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
     if (error !== undefined) throw answer.toFailure(error);
     if (!isEvent || !isFields(value))
       throw toBrokenFailure(target.prefix, "sent what is no event of an answer", "upstream_bad_answer");
-    const chunk: Record<string, unknown> = { ...value };
-    const choices = toChoices(chunk["choices"]);
-    const over = measure(choices);
+    lastChunk = { ...value };
+    const all = toChoices(lastChunk["choices"]);
+    // What is not passed on is billed as well.
+    const over = measure(picker === undefined ? all : toFirst(all));
+    const choices = picker === undefined ? all : toFirst(picker.pick(all));
+    if (over !== undefined) return cut(over, lastChunk, choices);
+    const isHeld = all.length > 0 && choices.length === 0 && lastChunk["usage"] === undefined;
+    return isHeld ? undefined : passChunk(lastChunk, choices);
+  };
+  const passChunk = (chunk: Record<string, unknown>, choices: Choice[]): Promise<void> | undefined => {
     if (!hasRole && choices.length > 0) {
       // Some upstreams omit the role, which some clients require.
       hasRole = true;
       for (const choice of choices) choice.delta = { role: "assistant", ...choice.delta };
     }
-    if (over !== undefined) return cut(over, chunk, choices);
     if (choices.some(({ finish_reason: reason }) => typeof reason === "string")) hasFinished = true;
     const usage = readUsage(chunk);
     if (usage !== undefined) reported = usage;
     // Clients that did not request the usage chunk may fail on its empty choices.
     if (usage !== undefined && choices.length === 0 && !options.wantsUsage) return undefined;
-    chunk["model"] = target.publicId;
-    return pass(JSON.stringify(chunk));
+    return pass(JSON.stringify({ ...chunk, choices, model: target.publicId }));
   };
 
   try {
     for await (const bytes of answer.body as AsyncIterable<Buffer>) {
       meter.add("wire", bytes.length);
-      for (const frame of frames.push(bytes)) {
-        const blocked = handle(frame);
-        if (blocked !== undefined) await blocked;
-      }
+      for await (const slice of inSlices(bytes))
+        for (const frame of frames.push(slice)) {
+          const blocked = handle(frame);
+          if (blocked !== undefined) await blocked;
+        }
       if (isDone) break;
       const over = isTooLarge ? "event" : meter.exceeded();
       if (over !== undefined) {
@@ -292,6 +305,9 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
       }
     }
     if (!isDone) for (const frame of frames.end()) await handle(frame);
+    const held = toFirst(picker?.end() ?? []);
+    const { usage: _usage, ...around } = lastChunk;
+    if (held.length > 0) await passChunk(around, held);
     if (!isDone && !hasFinished)
       throw toBrokenFailure(target.prefix, "interrupted its answer", "upstream_interrupted");
     if (stream === undefined) throw toBrokenFailure(target.prefix, "sent an empty answer", "upstream_empty");
@@ -317,6 +333,11 @@ const maxChoices = 16;
 function toChoices(value: unknown): Choice[] {
   if (!Array.isArray(value)) return [];
   return value.filter((choice) => typeof choice === "object" && choice !== null) as Choice[];
+}
+
+/** Gives the choices of one answer its number. */
+function toFirst(choices: readonly Choice[]): Choice[] {
+  return choices.map((choice) => ({ ...choice, index: 0 }));
 }
 
 /** Sends an answer that the upstream did not stream as one chunk. */

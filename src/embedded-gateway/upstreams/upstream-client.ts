@@ -72,7 +72,11 @@ export function createUpstreamClient(prefix: string, config: UpstreamConfig, log
 
   return {
     request: async ({ requestId, signal, ...request }) => {
-      const attempt = { model: undefined, timeouts: { signal, progress: () => {} }, callerSignal: signal };
+      const attempt = {
+        model: undefined,
+        timeouts: { signal, progress: () => {}, alive: () => {} },
+        callerSignal: signal,
+      };
       const headers = { "x-request-id": requestId };
       const response = await transport.send({ ...request, ...attempt, headers }).catch(rethrow);
       const toFailure = (info: ErrorInfo): UpstreamFailure => {

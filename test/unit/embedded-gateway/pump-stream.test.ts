@@ -16,7 +16,11 @@ const event = (delta: object) => `data: ${JSON.stringify({ choices: [{ index: 0,
 
 const toBody = (text: string) => Readable.from([Buffer.from(text)]);
 
-function pump(body: Readable, send: (data: string) => Promise<void> | undefined) {
+function pump(
+  body: Readable,
+  send: (data: string) => Promise<void> | undefined,
+  toFailure?: (info: unknown) => Error,
+) {
   const usages: UpstreamUsage[] = [];
   const writer: SseWriter = { send, push: () => {}, end: () => {} };
   const options: Parameters<typeof pumpStream>[1] = {
@@ -27,10 +31,12 @@ function pump(body: Readable, send: (data: string) => Promise<void> | undefined)
     maxEventBytes: 1_000_000,
     open: () => writer,
     wantsUsage: false,
+    hasOneChoice: true,
     estimatedPromptTokens: 7,
     onUsage: (usage) => void usages.push(usage),
   };
-  const answer = { headers: { "content-type": "text/event-stream" }, body } as unknown as UpstreamAnswer;
+  const headers = { "content-type": "text/event-stream" };
+  const answer = { headers, body, toFailure } as unknown as UpstreamAnswer;
   return { done: pumpStream(answer, options), usages };
 }
 
@@ -60,5 +66,52 @@ describe("pumpStream", () => {
     expect(sent[0]).toContain('"finish_reason":"length"');
     expect(sent[1]).toBe("[DONE]");
     expect(body.destroyed).toBe(true);
+  });
+
+  it.each([
+    ["from 0", [0, 1, 2, 3]],
+    ["from 1", [1, 2, 3, 4]],
+    ["two events", [0, 1]],
+    ["always 1", [1, 1, 1]],
+    ["long", Array.from({ length: 40 }, (_, index) => index)],
+  ])("sends one choice where an upstream numbers its events: %s", async (_, indexes) => {
+    const sent: string[] = [];
+    const body = indexes.map((index, at) => {
+      const isLast = at === indexes.length - 1;
+      const choice = { index, delta: { content: `${at} ` }, finish_reason: isLast ? "stop" : null };
+      return `data: ${JSON.stringify({ id: "c", choices: [choice] })}\n\n`;
+    });
+    const { done, usages } = pump(toBody(`${body.join("")}data: [DONE]\n\n`), (data) => void sent.push(data));
+    await done;
+    expect(sent.pop()).toBe("[DONE]");
+    const choices = sent.flatMap(
+      (data) => (JSON.parse(data) as { choices: Record<string, never>[] }).choices,
+    );
+    expect(choices.every(({ index }) => index === 0)).toBe(true);
+    const texts = choices.map(({ delta }) => (delta as unknown as { content: string }).content);
+    expect(texts.join("")).toBe(indexes.map((__, at) => `${at} `).join(""));
+    expect(choices.map(({ finish_reason: reason }) => reason).filter(Boolean)).toEqual(["stop"]);
+    expect(usages).toHaveLength(1);
+  });
+
+  it.each([
+    ["a line error:", 'error: {"code":400,"message":"too many tokens"}\n\n'],
+    ["a bare line of JSON", '{"error":{"code":400,"message":"too many tokens"}}\n\n'],
+    ["code and message", 'data: {"code":400,"message":"too many tokens","choices":[]}\n\n'],
+  ])("passes on an error inside a stream: %s", async (_, error) => {
+    const failure = new Error("an error of the upstream");
+    const told: unknown[] = [];
+    const sent: string[] = [];
+    const { done } = pump(
+      toBody(`: ping\n\n${error}data: [DONE]\n\n`),
+      (data) => void sent.push(data),
+      (info) => {
+        told.push(info);
+        return failure;
+      },
+    );
+    await expect(done).rejects.toThrow("interrupted its answer");
+    expect(told).toEqual([{ message: "too many tokens", code: "400" }]);
+    expect(sent).toEqual([]);
   });
 });

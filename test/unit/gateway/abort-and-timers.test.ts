@@ -143,6 +143,56 @@ describe("the timers", () => {
     expect(gateway.requests).toHaveLength(1);
   });
 
+  const slowEvents = (event: string) => ({
+    body: `${event.repeat(8)}${words}data: [DONE]\n\n`,
+    eventEveryMs: 60,
+  });
+
+  it.each([
+    ["comments", ": keep-alive\n\n"],
+    ["blank lines", "\n\n"],
+    ["empty data", "data:\n\n"],
+    ["pings", 'event: ping\ndata: {"type":"ping"}\n\n'],
+    ["empty choices", 'data: {"choices":[]}\n\n'],
+    ["empty deltas", 'data: {"choices":[{"delta":{"role":"assistant","content":""}}]}\n\n'],
+  ])("first event: a server that sends %s is alive", async (_, event) => {
+    const { client, gateway } = await start(slowEvents(event), { timeouts: limits });
+    expect(await outcomeOf(client.chat(hello, never()))).toMatchObject({ text: "half", finish: "stop" });
+    expect(gateway.requests).toHaveLength(1);
+  });
+
+  it("first event: a server that sends comments after its thoughts is alive", async () => {
+    const thought = 'data: {"choices":[{"delta":{"reasoning":"hm"}}]}\n\n';
+    const slow = slowEvents(": keep-alive\n\n");
+    const { client } = await start({ ...slow, body: thought + slow.body }, { timeouts: limits });
+    const outcome = await outcomeOf(client.chat(hello, never()));
+    expect(outcome).toMatchObject({ text: "half", reasoning: "hm", finish: "stop" });
+  });
+
+  it("first event: a server that sends blank lines before an answer in one piece is alive", async () => {
+    const body = '{"data":[{"id":"m"}]}';
+    const { client } = await start(
+      { body: `${"\n\n".repeat(14)}${body}`, eventEveryMs: 60 },
+      { timeouts: { ...limits, totalMs: 5000 } },
+    );
+    const whole = client.transcribe(
+      { model: "m", bytes: Buffer.alloc(10), fileName: "a.ogg", mediaType: "audio/ogg" },
+      never(),
+    );
+    await expect(whole).rejects.toMatchObject({ code: "gateway-bad-answer" });
+  });
+
+  it("total: a server that sends nothing but comments times out", async () => {
+    const { client } = await start(
+      { after: "hang", pingEveryMs: 20 },
+      { timeouts: { ...limits, totalMs: 600 } },
+    );
+    expect(await failureOf(client.chat(hello, never()))).toMatchObject({
+      code: "gateway-timeout",
+      detail: { timeout: "total", timeoutMs: 600 },
+    });
+  });
+
   it("idle: a stalled stream times out in spite of pings", async () => {
     const { gateway, client } = await start({ ...hanging, pingEveryMs: 10 }, { timeouts: limits });
     expect(await outcomeOf(client.chat(hello, never()))).toEqual({

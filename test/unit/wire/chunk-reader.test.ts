@@ -165,7 +165,7 @@ describe("a chunk reader", () => {
         await transport.close();
       });
       const { signal } = new AbortController();
-      const timeouts = { signal, progress: () => {} };
+      const timeouts = { signal, progress: () => {}, alive: () => {} };
       const sent = transport.send({
         operation: "chat",
         model: "m",

@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createFrameReader, type Frame } from "../../../src/wire/stream-frames.ts";
-import { cpuMsOf } from "../../support/cpu-time.ts";
+import { createCompletionReader } from "../../../src/wire/completion-chunk.ts";
+import { createFrameReader, type Frame, inSlices } from "../../../src/wire/stream-frames.ts";
+import { cpuMsOf, slowdown } from "../../support/cpu-time.ts";
 import { corpus } from "../../simulators/gateway/corpus.ts";
 
 function readAll(packets: readonly Uint8Array[], maxChars = 10_000_000): Frame[] {
@@ -77,6 +78,52 @@ describe("frames of a body", () => {
     for (let round = 0; round < 5 && growth >= 24; round++)
       growth = (await cpuMsOf(read(64_000), 3)) / (await cpuMsOf(read(8000), 5));
     expect(growth).toBeLessThan(24);
+  });
+
+  it.each([
+    ["", "data:x\n"],
+    ["", "data:{}\n"],
+    ["event: error\n", "data:x\n"],
+    [":\n", "{}\n"],
+    ["{}\n", "x\n"],
+    ["", "x\n"],
+  ])("take no longer than a moment at the end of an event of many lines: %j %j", async (begin, line) => {
+    const reader = createFrameReader(100_000_000);
+    reader.push(Buffer.from(begin));
+    const many = Buffer.from(line.repeat(Math.ceil(16_000 / line.length)));
+    let longestMs = await cpuMsOf(() => reader.push(many), 1);
+    for (let round = 0; round < 250; round += 1)
+      longestMs = Math.max(longestMs, await cpuMsOf(() => reader.push(many), 1));
+    longestMs = Math.max(longestMs, await cpuMsOf(() => reader.push(Buffer.from("\n\n")), 1));
+    expect(longestMs).toBeLessThan(50 * (await slowdown()));
+  });
+
+  it("of a large packet are read with turns of the event loop in between", async () => {
+    const completion = createCompletionReader();
+    const reader = createFrameReader(1e6);
+    let turns = 0;
+    const count = (): void => {
+      turns += 1;
+      turn = setImmediate(count);
+    };
+    let turn = setImmediate(count);
+    let slices = 0;
+    for await (const slice of inSlices(Buffer.from("data:{}\n\n".repeat(110_000)))) {
+      slices += 1;
+      for (const frame of reader.push(slice)) if (frame.kind === "json") completion.read(frame.value);
+    }
+    clearImmediate(turn);
+    expect(slices).toBeGreaterThan(50);
+    expect(turns).toBeGreaterThan(2);
+  });
+
+  it("hold no more than a text that arrives in pieces of one byte", () => {
+    const reader = createFrameReader(100_000_000);
+    const byte = Buffer.from("x");
+    reader.push(Buffer.from("data:"));
+    const before = process.memoryUsage().heapUsed;
+    for (let count = 0; count < 3_000_000; count += 1) reader.push(byte);
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(60_000_000);
   });
 
   it("distinguish a large incomplete frame from pings", () => {
