@@ -183,6 +183,18 @@ describe.skipIf(!has("postgres"))("postgres: the server", () => {
     expect(await store.inbox.accept(eventOf("e"))).toBe("accepted");
   });
 
+  it("that was read-only when a connection was opened is asked again by a new one", async () => {
+    await server.query("CREATE DATABASE changing");
+    const store = await open(server.url.replace(/postgres$/, "changing"));
+    await server.query("ALTER DATABASE changing SET default_transaction_read_only = on");
+    await server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'changing'");
+    const accept = (id: string) => store.inbox.accept(eventOf(id)).catch((error: unknown) => String(error));
+    await expect.poll(() => accept("e")).toContain("25006");
+    await server.query("ALTER DATABASE changing RESET default_transaction_read_only");
+    await expect.poll(() => accept("e")).toBe("accepted");
+    expect(await store.findProblems()).toEqual([]);
+  });
+
   describe("deleted text in the files of the tables", () => {
     /** Whether it is in the tables, but not in the write-ahead log, which the server keeps for a while. */
     const isInTables = async (secret: string) => {

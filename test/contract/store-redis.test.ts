@@ -117,7 +117,40 @@ describe.skipIf(!has("redis"))("redis: the server", () => {
       expect(await store.findProblems()).toEqual([`refuses writes (${reason})`]);
       await expect(store.inbox.accept(eventOf("e"))).rejects.toMatchObject({ code: "store-unavailable" });
       await client.sendCommand(mends);
+      await expect.poll(() => store.findProblems()).toEqual([]);
+    });
+
+    it("because it became a replica behind its address is left for the one that the address leads to now", async () => {
+      const primary = await startRedis(["--requirepass", password]);
+      onTestFinished(() => primary.remove());
+      const proxy = await startStallingProxy(server.port);
+      onTestFinished(() => proxy.close());
+      const lines: string[] = [];
+      const store = await open(`redis://:${password}@127.0.0.1:${proxy.port}/5`, {
+        log: createMemoryLog(lines),
+      });
+      await store.records.set("before", 1);
+      // The data is there too, as after a replication.
+      const copy = await createClient({ url: `redis://:${password}@127.0.0.1:${primary.port}/5` }).connect();
+      const old = await createClient({ url: `${url()}/5` }).connect();
+      for (const key of await old.keys("*")) await copy.set(key, (await old.get(key)) ?? "");
+      await client.sendCommand(["REPLICAOF", "127.0.0.1", "1"]);
+      onTestFinished(async () => void (await client.sendCommand(["REPLICAOF", "NO", "ONE"])));
+      proxy.leadTo(primary.port);
+      await expect(store.records.set("after", 2)).rejects.toMatchObject({ code: "store-unavailable" });
+      await expect
+        .poll(() =>
+          store.records.set("after", 2).then(
+            () => true,
+            () => false,
+          ),
+        )
+        .toBe(true);
       expect(await store.findProblems()).toEqual([]);
+      expect(await copy.exists("parley:record::after")).toBe(1);
+      expect(lines.filter((line) => line.startsWith("error"))).toEqual([]);
+      old.destroy();
+      copy.destroy();
     });
   });
 

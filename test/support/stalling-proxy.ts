@@ -9,11 +9,14 @@ export interface StallingProxy {
   resume(): void;
   /** From now on every connection is closed, also one that is opened later. */
   cut(): void;
+  /** From now on new connections lead to the local server on this port. Open ones stay where they are. */
+  leadTo(port: number): void;
   close(): Promise<void>;
 }
 
 /** Starts a {@link StallingProxy} for the server on this port. */
 export async function startStallingProxy(port: number): Promise<StallingProxy> {
+  let target = port;
   const sockets = new Set<Socket>();
   let isStalled = false;
   let isCut = false;
@@ -30,7 +33,7 @@ export async function startStallingProxy(port: number): Promise<StallingProxy> {
   };
   const server = createServer((client) => {
     if (isCut) return void client.destroy();
-    const upstream = connect(port, "127.0.0.1");
+    const upstream = connect(target, "127.0.0.1");
     pipe(client, upstream);
     pipe(upstream, client);
   });
@@ -51,6 +54,9 @@ export async function startStallingProxy(port: number): Promise<StallingProxy> {
       for (const socket of sockets) socket.resume();
     },
     cut,
+    leadTo(other) {
+      target = other;
+    },
     async close() {
       cut();
       server.close();

@@ -99,7 +99,9 @@ export async function connectPostgres(
         throw error;
       } finally {
         client.off("error", ignore);
-        client.release(isAlone || (failure !== undefined && isConnectionLost(failure)));
+        // One to a replica stays with it, although the address may lead to the primary now.
+        const isUseless = isConnectionLost(failure) || sqlStateOf(failure) === "25006";
+        client.release(isAlone || (failure !== undefined && isUseless));
         if (failure === undefined) noteResponse();
       }
     } catch (error) {

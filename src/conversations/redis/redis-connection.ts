@@ -92,6 +92,8 @@ export async function connectRedis(url: string, options: BackendOptions): Promis
         },
       });
     } catch (error) {
+      // Behind one address another server may be the primary now. The connection would stay with this one.
+      if (wasConnected && error instanceof Error && error.message.includes("READONLY")) reconnect();
       throw toRedisStoreError(error, address);
     }
   };
