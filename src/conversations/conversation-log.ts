@@ -35,7 +35,7 @@ import { type Change, type KeyValueStore, entryAt, indexes, platformOf } from ".
 import { outliving } from "./retention.ts";
 import { createTextSearch, type TextSearch } from "./text-search.ts";
 import { createRollingSummary, replaceWithoutSummary } from "./rolling-summary.ts";
-import { confirmAfterMs, createSlots, type Head, type Slot, toMessage } from "./slots.ts";
+import { createSlots, type Head, type Slot, toMessage } from "./slots.ts";
 import { systemClock, steadyClock } from "../support/clock.ts";
 
 /** The options of the log. */
@@ -62,7 +62,7 @@ const maxConflicts = 10_000;
 export function createConversationLog(options: ConversationLogOptions): Conversations {
   const { store, blobs, log, writers, clock = systemClock, retentionMs } = options;
   const outlivingMs = outliving(retentionMs);
-  const slots = createSlots(store, clock);
+  const slots = createSlots(store);
 
   /**
    * The changes of a conversation's settings that a message notes, which may be none, and the condition that
@@ -91,22 +91,14 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
 
   const append = async (conversationId: string, message: StoredMessage, noted: NotedWithMessage = {}) => {
     const id = entryAt.messageId(conversationId, message.id);
-    let head = await slots.head(conversationId);
+    const head = await slots.head(conversationId);
     const isFirst = head === undefined;
     let noting = await toNoting(conversationId, noted, isFirst);
     let position = head?.next ?? 0;
-    let misses = 0;
     for (let conflict = 0; conflict < maxConflicts; conflict++) {
       const slot = entryAt.slot(conversationId, position);
-      const previous = { ...entryAt.slot(conversationId, position - 1), mustExist: true };
-      const isKept = head?.keptFrom !== undefined && position > head.keptFrom;
       const failed = await store.writeIf(
-        // During a failover the end may have been read from a server with more messages than this one. A
-        // message that stays missing is damage, which must not keep people from continuing.
-        [
-          ...(isKept && misses < confirmAfterMs.length ? [id, slot, previous] : [id, slot]),
-          ...(noting.unchanged === undefined ? [] : [noting.unchanged]),
-        ],
+        [id, slot, ...(noting.unchanged === undefined ? [] : [noting.unchanged])],
         [
           { kind: "set", at: slot, value: message, ttlMs: retentionMs },
           { kind: "set", at: id, value: position, ttlMs: retentionMs },
@@ -131,12 +123,6 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
       if (failed === id) return "duplicate";
       if (failed === noting.unchanged) {
         noting = await toNoting(conversationId, noted, isFirst);
-        continue;
-      }
-      if (failed === previous) {
-        await clock.sleep(confirmAfterMs[misses++] ?? 0);
-        head = await slots.head(conversationId);
-        position = head?.next ?? 0;
         continue;
       }
       position = await slots.firstFree(conversationId, position + 1);
@@ -198,7 +184,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
         await store.backend.scrub();
         return "replaced";
       }),
-    ...createRollingSummary({ store, clock, retentionMs }),
+    ...createRollingSummary({ store, retentionMs }),
     async recent(conversationId, { maxMessages, maxChars = maxRecentChars }) {
       return slots.last(conversationId, maxMessages, maxChars);
     },

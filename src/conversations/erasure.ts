@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Clock } from "../core/clock.ts";
 import type { LayerValues } from "../core/layered-settings.ts";
 import { raterOf, ratingBy } from "../core/raters.ts";
 import type { SpendingLedger } from "../core/spending.ts";
@@ -33,8 +32,6 @@ interface ErasureOptions {
   readonly writers: KeyedQueue;
   /** Erases a person's usage together with all other data of the person. */
   readonly spending: Pick<SpendingLedger, "forgetPerson">;
-  /** Default: the time of this process. */
-  readonly clock?: Clock | undefined;
   /** How many milliseconds a message is kept. Default: for ever. */
   readonly retentionMs?: number | undefined;
 }
@@ -48,7 +45,7 @@ const lateMs = 24 * 60 * 60 * 1000;
 /** Creates {@link Erasure}. */
 export function createErasure(options: ErasureOptions): Erasure {
   const { store, blobs, writers, spending, retentionMs } = options;
-  const slots = createSlots(store, options.clock);
+  const slots = createSlots(store);
 
   const eraseBlobs = async (conversationId: string, hashes: readonly string[]) => {
     await blobs.delete(conversationId, hashes);

@@ -1,4 +1,3 @@
-import type { Clock } from "../core/clock.ts";
 import type {
   ConversationExport,
   ExportedFile,
@@ -26,7 +25,6 @@ export async function exportConversation(
   store: KeyValueStore,
   blobs: BlobStore,
   conversationId: string,
-  clock: Clock,
 ): Promise<ConversationExport> {
   const { space, key } = entryAt.settings(conversationId);
   const settings = (await store.get<ConversationSettings>(space, key)) ?? {};
@@ -38,7 +36,7 @@ export async function exportConversation(
   let first: StoredMessage | undefined;
 
   async function* messages(): AsyncGenerator<StoredMessage> {
-    for await (const { message, damage } of createSlots(store, clock).all(conversationId)) {
+    for await (const { message, damage } of createSlots(store).all(conversationId)) {
       if (damage !== undefined) throw damage;
       if (message !== undefined) yield message;
     }

@@ -10,19 +10,19 @@ const dayMs = 24 * 60 * 60 * 1000;
 /** The shortest time that an answered event stays known, so that a late delivery is a duplicate. */
 export const answeredTtlMs = dayMs;
 
-/** The time to live of everything that is kept for ever, because indexes need a time. */
-const foreverMs = 100 * 365 * dayMs;
+/** How long an answered event can be answered anew. */
+const closedTtlMs = 7 * dayMs;
 
 /** A turn's progress tells where its reply is, so it must outlast the longest outage before a recovery. */
 const turnTtlMs = 90 * dayMs;
 
 /**
- * How many milliseconds an answered event is kept: as long as its message, so that it can be answered anew.
+ * How many milliseconds an answered event is kept: a week, and no longer than its message.
  * @param retentionMs how long messages are kept, by default for ever
  */
 export function keptMs({ acceptedAt }: Pick<InboxRecord, "acceptedAt">, retentionMs?: number): number {
-  if (retentionMs === undefined) return foreverMs;
-  return Math.max(answeredTtlMs, acceptedAt + retentionMs - steadyClock.latest());
+  if (retentionMs === undefined) return closedTtlMs;
+  return Math.min(closedTtlMs, Math.max(answeredTtlMs, acceptedAt + retentionMs - steadyClock.latest()));
 }
 
 /**
@@ -216,24 +216,10 @@ export function unindexOpen({ key, conversationId }: IndexedEvent): IndexChange[
 export function indexAnswered(event: IndexedEvent, ttlMs: number): IndexChange[] {
   const now = steadyClock.earliest();
   const expires = steadyClock.latest() + ttlMs;
-  // Earlier events in these indexes may expire within a day.
-  const sweptAt = Math.min(expires, steadyClock.latest() + answeredTtlMs);
   return answeredIndexes(event).flatMap((index): IndexChange[] => [
     { kind: "trim-index", index, maxScore: now },
     { kind: "add-member", index, member: event.key, score: expires },
-    // The member is removed first, because a lower score never replaces a higher one.
-    { kind: "remove-member", index: indexes.expiringIndexes, member: index },
-    { kind: "add-member", index: indexes.expiringIndexes, member: index, score: sweptAt },
-  ]);
-}
-
-/** Lists an answered event with an earlier expiry than before. */
-export function expireAnswered(event: IndexedEvent, ttlMs: number): IndexChange[] {
-  const expires = steadyClock.latest() + ttlMs;
-  return answeredIndexes(event).flatMap((index): IndexChange[] => [
-    // The member is removed first, because a lower score never replaces a higher one.
-    { kind: "remove-member", index, member: event.key },
-    { kind: "add-member", index, member: event.key, score: expires },
+    { kind: "add-member", index: indexes.expiringIndexes, member: index, score: expires },
   ]);
 }
 

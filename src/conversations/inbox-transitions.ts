@@ -15,7 +15,6 @@ import {
   after,
   answeredTtlMs,
   editsOf,
-  expireAnswered,
   indexAnswered,
   indexOpen,
   type InboxRecord,
@@ -126,8 +125,6 @@ export function closeEvents(
 /** The result of closing events. */
 interface Closing {
   readonly changes: readonly Change[];
-  /** The events whose content is kept. */
-  readonly answered: readonly InboxRecord[];
   /** Whether content is erased, which must then be overwritten on the disk. */
   readonly isErased: boolean;
 }
@@ -138,7 +135,6 @@ interface Closing {
  */
 function toClosing(found: readonly FoundEvent[], retentionMs: number | undefined): Closing {
   const changes: Change[] = [];
-  const answered: InboxRecord[] = [];
   let isErased = false;
   for (const { key, record, turn } of found) {
     if (record === undefined) {
@@ -148,10 +144,7 @@ function toClosing(found: readonly FoundEvent[], retentionMs: number | undefined
       isErased ||= isGone(closed) && !isGone(record);
       const ttlMs = isGone(closed) ? answeredTtlMs : keptMs(record, retentionMs);
       changes.push(saveRecord(closed, ttlMs), ...unindexOpen(record.event));
-      if (!isGone(closed)) {
-        changes.push(...indexAnswered(record.event, ttlMs));
-        answered.push(record);
-      }
+      if (!isGone(closed)) changes.push(...indexAnswered(record.event, ttlMs));
     }
     const at = entryAt.turn(key);
     if (record !== undefined && isGone(record)) changes.push({ kind: "delete", at });
@@ -160,7 +153,7 @@ function toClosing(found: readonly FoundEvent[], retentionMs: number | undefined
       changes.push({ kind: "keep", at, ttlMs });
     }
   }
-  return { changes, answered, isErased };
+  return { changes, isErased };
 }
 
 /** The changes that open a closed event again or keep an open one open. */
@@ -278,26 +271,4 @@ export function eraseEvent(key: string, record: InboxRecord | undefined): Change
     { kind: "remove-member", index: indexes.openEvents, member: key },
     ...(record === undefined ? [] : [...unindexOpen(record.event), ...unindexAnswered(record.event)]),
   ];
-}
-
-/**
- * Lets an answered event expire within a day, unless it is to be answered again or was accepted after
- * `later`.
- */
-export function expireEvent(
-  { key = "", record }: Partial<FoundEvent> = {},
-  later: InboxRecord,
-): Decision<undefined> {
-  const index = indexes.answeredEventsIn(later.event.conversationId);
-  if (record === undefined)
-    return { result: undefined, changes: [{ kind: "remove-member", index, member: key }] };
-  if (!isOver(record) || record.acceptedAt >= later.acceptedAt) return { result: undefined };
-  return {
-    result: undefined,
-    changes: [
-      { kind: "keep", at: entryAt.event(key), ttlMs: answeredTtlMs },
-      { kind: "keep", at: entryAt.turn(key), ttlMs: answeredTtlMs },
-      ...expireAnswered(record.event, answeredTtlMs),
-    ],
-  };
 }

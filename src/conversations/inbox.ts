@@ -23,7 +23,6 @@ import {
   type Decision,
   editEvent,
   eraseEvent,
-  expireEvent,
   type FoundEvent,
   hearPart,
   reopenTurn,
@@ -33,9 +32,6 @@ import {
 import { type Change, type KeyValueStore, entryAt, indexes } from "./key-value.ts";
 
 const batchSize = 500;
-
-/** How many earlier events are checked after an answered turn. The next one continues. */
-const maxEarlier = 100;
 
 /** More lost races in a row are a fault. */
 const maxConflicts = 100;
@@ -107,7 +103,6 @@ interface InboxOptions {
  */
 export function createInbox(options: InboxOptions): Inbox {
   const { store, log, retentionMs } = options;
-  let lastAcceptedAt = 0;
 
   /** Skips damaged entries, so that they do not keep the others from being answered. */
   const readUndamaged = async (keys: readonly string[]): Promise<FoundEvent[]> => {
@@ -149,33 +144,9 @@ export function createInbox(options: InboxOptions): Inbox {
     return open;
   };
 
-  /**
-   * Lets earlier turns of the conversation expire within a day, because they cannot be answered anew after a
-   * later answer. Otherwise the store would keep everything twice. An answered command does not do so.
-   */
-  const letEarlierGo = async (answered: readonly InboxRecord[], keys: readonly string[]) => {
-    const first = answered.find(({ event }) => event.kind === "message");
-    if (first === undefined) return;
-    const index = indexes.answeredEventsIn(first.event.conversationId);
-    const after = { score: steadyClock.latest() + answeredTtlMs + 1, member: "" };
-    try {
-      const page = { order: "lowest-first", after, max: maxEarlier } as const;
-      for (const { member: key } of await store.readIndex(index, page)) {
-        if (keys.includes(key)) continue;
-        const decide = ([found]: readonly FoundEvent[]) => expireEvent(found, first);
-        await changeEvents(store, [key], decide, { resolves: "soon" });
-      }
-    } catch (error) {
-      // The next message repeats this.
-      log.warn({ err: error }, "earlier turns of a conversation are kept longer");
-    }
-  };
-
   return {
     async accept(event) {
-      // Each event of a process has its own time, because an event lets those before it expire and no others.
-      lastAcceptedAt = Math.max(steadyClock.latest(), lastAcceptedAt + 1);
-      const record: InboxRecord = { event, acceptedAt: lastAcceptedAt, state: "open" };
+      const record: InboxRecord = { event, acceptedAt: steadyClock.latest(), state: "open" };
       if ((await store.writeIf([entryAt.event(event.key)], acceptEvent(record))) !== undefined)
         return "duplicate";
       return "accepted";
@@ -208,7 +179,6 @@ export function createInbox(options: InboxOptions): Inbox {
         { resolves: "soon" },
       );
       if (closing === undefined) return false;
-      await letEarlierGo(closing.answered, keys);
       if (closing.isErased) await store.backend.scrub();
       return true;
     },

@@ -203,8 +203,8 @@ function toStore({ opened, store, encryption, options }: Parts): Store {
     claims: toClaims(leases),
     settings: createSettingsStore(store, createKeyedQueue()),
     spending,
-    erasure: createErasure({ store, blobs, writers, spending, clock, retentionMs }),
-    exportConversation: (conversationId) => exportConversation(store, blobs, conversationId, clock),
+    erasure: createErasure({ store, blobs, writers, spending, retentionMs }),
+    exportConversation: (conversationId) => exportConversation(store, blobs, conversationId),
     async backup(folder) {
       if (typeof backup !== "function") throw new ParleyError("config", backup.unsupported);
       await backup(folder);

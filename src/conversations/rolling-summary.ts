@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import type { Clock } from "../core/clock.ts";
 import type { Conversations, RollingSummary, StoredMessage } from "../core/storage.ts";
 import { steadyClock } from "../support/clock.ts";
 import type { Resolves, WriteCondition } from "./backend.ts";
@@ -19,7 +18,6 @@ interface StoredSummary extends RollingSummary {
 
 interface RollingSummaryOptions {
   readonly store: KeyValueStore;
-  readonly clock?: Clock | undefined;
   readonly retentionMs?: number | undefined;
 }
 
@@ -29,10 +27,9 @@ const retainedShare = 0.9;
 /** Creates the part of {@link Conversations} that keeps a summary of what models are no longer sent. */
 export function createRollingSummary({
   store,
-  clock,
   retentionMs,
 }: RollingSummaryOptions): Pick<Conversations, "summary" | "sumUp"> {
-  const slots = createSlots(store, clock);
+  const slots = createSlots(store);
 
   const positionOf = async (conversationId: string, messageId: string | undefined) => {
     if (messageId === undefined) return undefined;

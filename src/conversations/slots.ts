@@ -1,7 +1,5 @@
-import type { Clock } from "../core/clock.ts";
 import { ParleyError } from "../core/errors.ts";
 import { type StoredMessage, charsOf } from "../core/storage.ts";
-import { systemClock } from "../support/clock.ts";
 import { type KeyValueStore, entryAt } from "./key-value.ts";
 
 /** The value of a conversation's head. */
@@ -47,11 +45,9 @@ export interface Slots {
 const batchSize = 200;
 /** How many messages are read at once where they may be long. Each can hold a million characters. */
 const readAtOnce = 16;
-/** The waits before a missing entry is looked up again, in milliseconds. Then it counts as lost. */
-export const confirmAfterMs = [0, 100, 1000];
 
 /** Creates {@link Slots}. */
-export function createSlots(store: KeyValueStore, clock: Clock = systemClock): Slots {
+export function createSlots(store: KeyValueStore): Slots {
   const read = async (conversationId: string, from: number, to: number) =>
     store.getMany<Slot>("slot", keysOf(conversationId, from, to));
 
@@ -62,8 +58,7 @@ export function createSlots(store: KeyValueStore, clock: Clock = systemClock): S
 
   /**
    * Finds a slot that is missing although the head says that it must exist. Both are read again, because the
-   * slot may have been written or the conversation erased. They are read once more after a moment, because
-   * they may come from different servers during a failover of Redis.
+   * slot may have been written or the conversation erased.
    */
   const findLost = async (
     conversationId: string,
@@ -72,12 +67,8 @@ export function createSlots(store: KeyValueStore, clock: Clock = systemClock): S
     const offset = page.findIndex((slot, index) => slot === undefined && mustExist(head, from + index));
     if (offset === -1) return undefined;
     const position = from + offset;
-    for (const waitMs of confirmAfterMs) {
-      await clock.sleep(waitMs);
-      const [slot] = await read(conversationId, position, position + 1);
-      if (slot !== undefined || !mustExist(await readHead(conversationId), position)) return undefined;
-    }
-    return position;
+    const [slot] = await read(conversationId, position, position + 1);
+    return slot === undefined && mustExist(await readHead(conversationId), position) ? position : undefined;
   };
 
   const checkComplete = async (...[conversationId, found]: Parameters<typeof findLost>) => {

@@ -10,14 +10,9 @@ import { createKeyValueStore, entryAt } from "../../../src/conversations/key-val
 import { sweep } from "../../../src/conversations/retention.ts";
 import type { Conversations } from "../../../src/core/storage.ts";
 import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sqlite/sqlite-backend.ts";
-import type { Clock } from "../../../src/core/clock.ts";
-import { systemClock } from "../../../src/support/clock.ts";
 import { createKeyedQueue } from "../../../src/support/queues.ts";
 import { silentLog } from "../../support/silent-log.ts";
 import { eventOf, messageOf } from "../../support/store-samples.ts";
-
-/** A message that is missing is looked for again without a wait. */
-const hasty: Clock = { ...systemClock, sleep: async () => {} };
 
 /** Reads entries as a replaced server without any, while `isStale`. Indexes are read as they are. */
 function withStaleReads(sqlite: SqliteBackend) {
@@ -30,21 +25,10 @@ function withStaleReads(sqlite: SqliteBackend) {
   return { backend, state };
 }
 
-/** Reads entries so many times from another server than it writes to. */
-function withReadsOf(sqlite: SqliteBackend, other: SqliteBackend, times: number): Backend {
-  let left = times;
-  const source = () => (left-- > 0 ? other : sqlite);
-  return {
-    ...sqlite,
-    read: async (space, keys) => source().read(space, keys),
-    has: async (space, keys) => source().has(space, keys),
-  };
-}
-
 function createLog(backend: Backend): Conversations {
   const store = createKeyValueStore(backend);
   const blobs = createBlobEntries(store);
-  return createConversationLog({ store, blobs, writers: createKeyedQueue(), log: silentLog, clock: hasty });
+  return createConversationLog({ store, blobs, writers: createKeyedQueue(), log: silentLog });
 }
 
 describe("entries that are read from a server that was replaced", () => {
@@ -82,17 +66,6 @@ describe("entries that are read from a server that was replaced", () => {
     await sweep(store, blobs, Date.now());
     state.isStale = false;
     expect(await log.listWithin("test:guild:1")).toEqual(["test:1"]);
-  });
-
-  it.each([1, 2, 3])("leave no gap when the old server has more messages, for %i reads", async (times) => {
-    const replaced = openSqliteBackend(join(folder, "replaced.db"));
-    for (const id of ["m1", "unconfirmed"]) await createLog(replaced).append("test:1", messageOf(id));
-    await createLog(sqlite).append("test:1", messageOf("m1"));
-    const log = createLog(withReadsOf(sqlite, replaced, times));
-    expect(await log.append("test:1", messageOf("m2"))).toBe("appended");
-    await replaced.close();
-    const recent = await createLog(sqlite).recent("test:1", { maxMessages: 5 });
-    expect(recent.map(({ id }) => id)).toEqual(["m1", "m2"]);
   });
 
   it("do not keep a conversation from being continued in which a message is lost", async () => {
