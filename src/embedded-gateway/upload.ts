@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { Busboy, type BusboyEvents } from "@fastify/busboy";
 import { invalidRequest, clip, tooLarge, ApiError } from "./api-error.ts";
 import type { Clock } from "../core/clock.ts";
+import { createByteCollector, createByteLimit } from "../support/byte-collector.ts";
 import { createFairSemaphore, type Release } from "../support/queues.ts";
 import { announcesMoreThan, contentTypeOf, readJsonBody } from "../support/http/body.ts";
 
@@ -43,7 +44,7 @@ export async function readForm(
   });
   const fields: Record<string, string> = {};
   let file: Pick<Upload, "fileName" | "mediaType"> | undefined;
-  const pieces: Buffer[] = [];
+  const content = createByteCollector(maxFileBytes);
   const finished = Promise.withResolvers<undefined>();
   let isBroken = false;
   let failure: Error | undefined;
@@ -58,11 +59,11 @@ export async function readForm(
     if (isCut) return fail(tooLarge(`The field '${clip(name)}'`, maxFieldBytes, clip(name)));
     fields[name] = value;
   };
-  const onFile: BusboyEvents["file"] = (name, content, fileName, _encoding, mediaType) => {
+  const onFile: BusboyEvents["file"] = (name, stream, fileName, _encoding, mediaType) => {
     // The parser reports it too.
-    content.on("error", () => {});
+    stream.on("error", () => {});
     if (name !== "file" || file !== undefined) {
-      content.resume();
+      stream.resume();
       return fail(name === "file" ? secondFile() : duplicate(name));
     }
     file = {
@@ -70,8 +71,11 @@ export async function readForm(
       // This is the parser's own default, which no recording is.
       mediaType: mediaType === "text/plain" ? "application/octet-stream" : mediaType,
     };
-    content.on("limit", () => fail(tooLarge("The audio file", maxFileBytes, "file")));
-    content.on("data", (piece: Buffer) => pieces.push(piece));
+    const failTooLarge = (): void => fail(tooLarge("The audio file", maxFileBytes, "file"));
+    stream.on("limit", failTooLarge);
+    stream.on("data", (piece: Buffer) => {
+      if (!content.add(piece)) failTooLarge();
+    });
   };
   parser.on("field", onField);
   parser.on("file", onFile);
@@ -83,11 +87,9 @@ export async function readForm(
     setImmediate(() => finished.resolve(undefined));
   });
 
-  let received = 0;
+  const received = createByteLimit(maxFileBytes + maxFormBytes);
   for await (const chunk of chunks) {
-    received += chunk.length;
-    if (received > maxFileBytes + maxFormBytes)
-      fail(tooLarge("The request body", maxFileBytes + maxFormBytes));
+    if (!received.take(chunk)) fail(tooLarge("The request body", maxFileBytes + maxFormBytes));
     if (failure !== undefined) throw failure;
     await new Promise<void>((resolve) => {
       parser.write(chunk, () => resolve());
@@ -100,9 +102,9 @@ export async function readForm(
   if (failure !== undefined) throw failure;
   if (file === undefined)
     throw Object.keys(fields).length > 0 ? missingFile() : malformed("it has no part with a name");
-  if (pieces.length === 0)
+  if (content.bytes() === 0)
     throw invalidRequest("Invalid 'file': the audio file is empty.", { param: "file", code: "empty_file" });
-  return { fields, ...file, bytes: Buffer.concat(pieces) };
+  return { fields, ...file, bytes: content.take() };
 }
 
 /** Finds the boundary. Node's `MIMEType` takes quadratic time over blanks. */

@@ -3,6 +3,7 @@ import { isIP, type LookupFunction } from "node:net";
 import type { buildConnector, Agent, Dispatcher } from "undici";
 import { ParleyError, isParleyError } from "../core/errors.ts";
 import { isPublicAddress } from "../core/settings.ts";
+import { createByteCollector } from "../support/byte-collector.ts";
 
 /** Which hosts a {@link Downloader} may connect to. */
 interface DownloaderOptions {
@@ -154,14 +155,10 @@ async function readBody(response: Dispatcher.ResponseData, maxBytes: number): Pr
     const encoding = headers["content-encoding"];
     if (encoding !== undefined && encoding !== "identity") throw unreadable("server compressed the file");
     if (Number(headers["content-length"]) > maxBytes) throw tooLarge(maxBytes);
-    const chunks: Uint8Array[] = [];
-    let size = 0;
-    for await (const chunk of body as AsyncIterable<Uint8Array>) {
-      size += chunk.length;
-      if (size > maxBytes) throw tooLarge(maxBytes);
-      chunks.push(chunk);
-    }
-    return new Uint8Array(Buffer.concat(chunks, size));
+    const content = createByteCollector(maxBytes);
+    for await (const chunk of body as AsyncIterable<Uint8Array>)
+      if (!content.add(chunk)) throw tooLarge(maxBytes);
+    return content.take();
   } finally {
     body.destroy();
   }

@@ -179,8 +179,9 @@ export async function* inSlices(packet: Uint8Array): AsyncIterable<Uint8Array> {
   }
 }
 
-/** Backpressure starts at this many unread bytes. */
+/** Backpressure starts at this many unread bytes or packets. */
 const maxQueuedBytes = 1024 * 1024;
+const maxQueuedPackets = 1000;
 /** This many bytes at once are a picture and not words. */
 const pictureBytes = 16 * 1024;
 /** For this long after a picture's bytes nothing is gathered, since the picture would arrive later. */
@@ -220,7 +221,7 @@ export function createChunkReader(body: Readable) {
   const onData = (chunk: Uint8Array) => {
     queue.push(chunk);
     queuedBytes += chunk.length;
-    if (queuedBytes > maxQueuedBytes) body.pause();
+    if (queuedBytes > maxQueuedBytes || queue.length > maxQueuedPackets) body.pause();
     signal();
   };
   const endWith = (how: { readonly error?: unknown }) => {

@@ -4,6 +4,7 @@ import { Agent, type Dispatcher, FormData } from "undici";
 import { ParleyError, isParleyError } from "../core/errors.ts";
 import type { Operation } from "../core/gateway.ts";
 import { type Log, currentTurn } from "../core/telemetry.ts";
+import { createByteCollector } from "../support/byte-collector.ts";
 import { isExcessiveJson } from "../support/http/body.ts";
 import type { AttemptTimeouts } from "./attempt.ts";
 import {
@@ -271,14 +272,10 @@ export function toVersionedUrl(baseUrl: string): URL {
 
 /** Reads at most `maxBytes` of a body. A larger body is aborted with its connection. */
 async function readCapped(body: AsyncIterable<Uint8Array>, maxBytes: number): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of body) {
-    chunks.push(chunk);
-    size += chunk.length;
-    if (size >= maxBytes) break;
-  }
-  return Buffer.concat(chunks).subarray(0, maxBytes).toString("utf8");
+  const content = createByteCollector(maxBytes);
+  for await (const chunk of body)
+    if (!content.add(chunk.subarray(0, maxBytes - content.bytes())) || content.bytes() === maxBytes) break;
+  return content.take().toString("utf8");
 }
 
 /** Reads the error in the body of an error status: JSON in any usual shape, a web page, or plain text. */
@@ -343,26 +340,20 @@ export async function readAnswerBody(response: GatewayResponse, maxBytes: number
  * @throws AttemptError for more than `maxBytes`, a lost connection or a timeout
  */
 export async function readText(response: GatewayResponse, maxBytes: number): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
+  const content = createByteCollector(maxBytes);
   let hasBegun = false;
   try {
     for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
-      size += chunk.length;
-      if (size > maxBytes) throw badAnswer(response, `more than ${maxBytes} bytes`);
+      if (!content.add(chunk)) throw badAnswer(response, `more than ${maxBytes} bytes`);
       hasBegun ||= chunk.some((byte) => byte > 0x20);
-      if (!hasBegun) {
-        response.timeouts.alive();
-        continue;
-      }
-      chunks.push(chunk);
-      response.timeouts.progress();
+      if (hasBegun) response.timeouts.progress();
+      else response.timeouts.alive();
     }
     response.callerSignal.throwIfAborted();
   } catch (error) {
     throw translateFailure(error, response);
   }
-  return Buffer.concat(chunks).toString("utf8");
+  return content.take().toString("utf8");
 }
 
 /** Makes the `gateway-bad-answer` of an answer that is `what`. The error message quotes `text`. */

@@ -6,6 +6,7 @@ import { isParleyError, ParleyError } from "../../core/errors.ts";
 import { type Attachment, isClaimedSound } from "../../core/events.ts";
 import type { Sealer } from "../../core/platform-module.ts";
 import type { DownloadOptions } from "../../core/platform.ts";
+import { createByteCollector, createByteLimit } from "../../support/byte-collector.ts";
 import { steadyClock } from "../../support/clock.ts";
 import { unlessMissing } from "../../support/unless-missing.ts";
 import { sharedPerson } from "./address.ts";
@@ -154,12 +155,13 @@ export function createUploads(directory: string, options: UploadOptions) {
     received: { bytes: number },
   ) {
     const startedAt = now();
+    const limit = createByteLimit(maxBytes);
     // `destroyOnReturn` would close the socket, and so lose the answer that says what is wrong.
     const chunks = request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
     for await (const chunk of chunks) {
       received.bytes += chunk.length;
       usedBytes += chunk.length;
-      if (received.bytes > maxBytes) throw tooLarge(name, maxBytes);
+      if (!limit.take(chunk)) throw tooLarge(name, maxBytes);
       if (usedBytes > maxTotalBytes) throw full(name, maxTotalBytes);
       const elapsedMs = now() - startedAt;
       if (elapsedMs > slowest.graceMs && received.bytes < (slowest.bytesPerSecond * elapsedMs) / 1000)
@@ -469,15 +471,10 @@ function createUploadFiles(directory: string, sealer: Sealer) {
 }
 
 async function* inChunks(source: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
-  let parts: Uint8Array[] = [];
-  let size = 0;
+  const content = createByteCollector(Infinity);
   for await (const part of source) {
-    parts.push(part);
-    size += part.byteLength;
-    if (size < chunkBytes) continue;
-    yield Buffer.concat(parts);
-    parts = [];
-    size = 0;
+    content.add(part);
+    if (content.bytes() >= chunkBytes) yield content.take();
   }
-  if (size > 0) yield Buffer.concat(parts);
+  if (content.bytes() > 0) yield content.take();
 }

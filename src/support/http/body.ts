@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { createByteCollector, createByteLimit } from "../byte-collector.ts";
 
 /** A request's JSON body, or why there is none. Each caller makes its own error of the failure. */
 export type JsonBody =
@@ -44,24 +45,27 @@ export function announcesMoreThan(request: IncomingMessage, maxBytes: number): b
   return Number(request.headers["content-length"] ?? 0) > maxBytes;
 }
 
-/** Reads the body, or returns `undefined` over `maxBytes`. `onBytes` gets the size of each piece. */
+/**
+ * Reads the body, or returns `undefined` over `maxBytes` and leaves the rest unread. `onBytes` gets the size of
+ * each piece.
+ */
 export async function readRequestBody(
   request: IncomingMessage,
   maxBytes: number,
   onBytes?: (bytes: number) => void,
 ): Promise<Buffer | undefined> {
   if (announcesMoreThan(request, maxBytes)) return undefined;
-  const chunks: Buffer[] = [];
-  let size = 0;
+  const body = createByteCollector(maxBytes);
   // This is not a `for await` loop, because leaving one early destroys the socket and with it the answer.
   return new Promise((resolve, reject) => {
-    request.on("data", (chunk: Buffer) => {
-      size += chunk.length;
-      onBytes?.(chunk.length);
-      if (size <= maxBytes) chunks.push(chunk);
-      else resolve(undefined);
-    });
-    request.once("end", () => resolve(Buffer.concat(chunks, Math.min(size, maxBytes))));
+    const onData = (piece: Buffer): void => {
+      onBytes?.(piece.length);
+      if (body.add(piece)) return;
+      request.off("data", onData).pause();
+      resolve(undefined);
+    };
+    request.on("data", onData);
+    request.once("end", () => resolve(body.take()));
     request.once("error", reject);
     request.once("close", () => reject(new Error("client disconnected before the end of the request body")));
   });
@@ -136,14 +140,13 @@ const lingerMs = 1000;
 export function drainRequest(request: IncomingMessage, { maxBytes, maxMs }: DrainLimits): void {
   if (request.complete || request.destroyed) return;
   const { socket } = request;
-  let bytes = 0;
+  const limit = createByteLimit(maxBytes);
   let timer = setTimeout(() => socket.destroy(), maxMs);
   timer.unref();
   // An unfinished multipart reader would keep the request paused.
   request.removeAllListeners("readable");
   request.on("data", (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes <= maxBytes || request.isPaused()) return;
+    if (limit.take(chunk) || request.isPaused()) return;
     request.pause();
     clearTimeout(timer);
     // The client gets the answer first, which a reset of the connection would discard.

@@ -139,6 +139,12 @@ const maxAgeMs = 5 * 60_000;
  */
 function createSignedRequestReader(signingSecret: string, clock: Clock) {
   const reading = new Map<IncomingMessage, number>();
+  let readingBytes = 0;
+
+  function forget(request: IncomingMessage): void {
+    readingBytes -= reading.get(request) ?? 0;
+    reading.delete(request);
+  }
 
   /**
    * Counts what has come. Slack's bodies are small and come at once. Past the bound the largest unfinished
@@ -146,12 +152,12 @@ function createSignedRequestReader(signingSecret: string, clock: Clock) {
    */
   function count(request: IncomingMessage, bytes: number): void {
     reading.set(request, (reading.get(request) ?? 0) + bytes);
-    let sum = 0;
-    for (const each of reading.values()) sum += each;
-    if (sum <= maxBytesAtOnce) return;
+    readingBytes += bytes;
+    if (readingBytes <= maxBytesAtOnce) return;
     const [largest] = [...reading].toSorted(([, one], [, other]) => other - one)[0] ?? [];
-    largest?.destroy();
-    if (largest !== undefined) reading.delete(largest);
+    if (largest === undefined) return;
+    largest.destroy();
+    forget(largest);
   }
 
   function isSigned(body: Buffer, signature: string, timestamp: number): boolean {
@@ -199,7 +205,7 @@ function createSignedRequestReader(signingSecret: string, clock: Clock) {
       return refuse(408, "its body did not arrive");
     } finally {
       cancelTimer();
-      reading.delete(request);
+      forget(request);
     }
   };
 }
