@@ -207,9 +207,9 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
     headersMs: options.headersTimeoutMs,
     requestMs: options.requestTimeoutMs,
     keepAliveMs: 65_000,
+    decidesContinue: true,
   });
   server.maxConnections = options.maxConnections ?? 4096;
-  server.on("checkContinue", accept);
 
   return {
     listen: async () => {

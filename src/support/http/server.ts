@@ -2,24 +2,31 @@ import type { RequestListener, Server, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { ParleyError } from "../../core/errors.ts";
 import type { RequestTarget } from "../../core/platform-module.ts";
+import { oneAtATime, toFairConnection } from "./fair-connections.ts";
 
 // An import from `node:http` would make Node.js load its own `fetch` at the start, in order to name the
 // module's exports.
 const http = process.getBuiltinModule("node:http");
 
-/** The deadlines of {@link createHttpServer}, in milliseconds. */
-interface ClientDeadlines {
+/** The options of {@link createHttpServer}. Deadlines are in milliseconds. */
+interface HttpServerOptions {
   /** A client that has not sent all its headers in this time is disconnected. Default 10 s. */
   readonly headersMs?: number | undefined;
   /** The same for a whole request, such as an upload over a slow line. Default 300 s. */
   readonly requestMs?: number | undefined;
   /** An idle connection is kept for this long. Default 10 s. */
   readonly keepAliveMs?: number | undefined;
+  /** Whether the listener itself says that a client may send its body. By default the server does, at once. */
+  readonly decidesContinue?: boolean;
 }
 
-/** Creates a server that limits what a slow client can hold. */
-export function createHttpServer(listener: RequestListener, deadlines: ClientDeadlines = {}): Server {
-  const { headersMs = 10_000, requestMs = 300_000, keepAliveMs = 10_000 } = deadlines;
+/**
+ * Creates a server that limits what a slow client can hold and what a busy one can take: connections share the
+ * event loop, and each has one request at a time.
+ */
+export function createHttpServer(listener: RequestListener, options: HttpServerOptions = {}): Server {
+  const { headersMs = 10_000, requestMs = 300_000, keepAliveMs = 10_000 } = options;
+  const serve = oneAtATime(listener);
   const server = http.createServer(
     {
       headersTimeout: headersMs,
@@ -28,8 +35,15 @@ export function createHttpServer(listener: RequestListener, deadlines: ClientDea
       connectionsCheckingInterval: 1000,
       maxHeaderSize: 16 * 1024,
     },
-    listener,
+    serve,
   );
+  if (options.decidesContinue === true) server.on("checkContinue", serve);
+  const [attach] = server.listeners("connection");
+  server.removeAllListeners("connection");
+  server.on("connection", (socket) => {
+    // One that is past a limit has been refused.
+    if (socket.writable) attach?.call(server, toFairConnection(socket));
+  });
   // Only their size is limited. With a number, surplus headers would be left out and escape the checks.
   server.maxHeadersCount = 0;
   return server;
@@ -102,10 +116,12 @@ export function limitConnections(server: Server, limits: ConnectionLimits): { re
   const byAddress = new Map<string, number>();
   let total = 0;
   server.maxConnections = limits.total * 2;
-  server.on("connection", (socket: Socket) => {
+  server.prependListener("connection", (socket: Socket) => {
     const address = socket.remoteAddress ?? "";
     const own = byAddress.get(address) ?? 0;
     if (total >= limits.total || own >= limits.perAddress) {
+      // What the client has sent is not read, and closing the connection on it would discard the answer.
+      socket.resume();
       // `end` alone would wait for the client to close its side.
       socket.end(refusal, () => socket.destroySoon());
       return;
