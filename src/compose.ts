@@ -200,6 +200,7 @@ export async function startParley(
         allowedHosts: [...config.HTTP_HOSTS, ...platforms.flatMap(({ allowedHosts }) => allowedHosts ?? [])],
         signedPaths: platforms.flatMap(({ signedPaths }) => signedPaths ?? []),
         metrics,
+        clock,
         log,
         readiness: () => readReadiness(parts),
         handlers: [

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isIP } from "node:net";
 import { hostname } from "node:os";
+import type { Clock } from "../core/clock.ts";
 import type { HttpHandler } from "../core/platform-module.ts";
 import { type Log, createRareLog } from "../core/telemetry.ts";
 import { isLoopback } from "../support/http/client-address.ts";
@@ -22,6 +23,8 @@ import type { Metrics } from "./metrics.ts";
 /** A connection on which nothing moves for this long is closed. Event streams send a comment more often. */
 const idleTimeoutMs = 120_000;
 const maxRequestsPerSocket = 10_000;
+/** The text of the metrics takes more than a millisecond, and anybody may ask for it. */
+const metricsEveryMs = 1000;
 const defaultConnectionLimits: ConnectionLimits = { total: 512, perAddress: 256 };
 /** The options of {@link startHttpServer}. */
 interface HttpServerOptions {
@@ -37,6 +40,7 @@ interface HttpServerOptions {
   /** The time for the header section of a request, in milliseconds. Default 10 s. */
   readonly headersTimeoutMs?: number;
   readonly metrics: Metrics;
+  readonly clock: Pick<Clock, "monotonic">;
   readonly log: Log;
   /** Returns what `/readyz` says. */
   readonly readiness: () => Promise<Readiness>;
@@ -66,6 +70,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const isOwnHost = createHostGuard(host, options.allowedHosts);
   const warnRarely = createRareLog(log);
   const readiness = createSharedRun(() => options.readiness());
+  const metricsText = createMetricsText(metrics, options.clock);
   const route = createRouter<(response: ServerResponse) => Promise<void> | void>([
     { method: "GET", path: "/healthz", run: (response) => sendText(response, 200, "ok\n") },
     {
@@ -81,7 +86,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
       method: "GET",
       path: "/metrics",
       async run(response) {
-        const { body, contentType } = await metrics.text();
+        const { body, contentType } = await metricsText();
         send(response, 200, body, { ...inertHeaders, "Content-Type": contentType });
       },
     },
@@ -135,6 +140,19 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
         server.close(() => resolve());
         server.closeAllConnections();
       }),
+  };
+}
+
+/** Returns the metrics as they were at most a second ago. */
+function createMetricsText(metrics: Metrics, clock: Pick<Clock, "monotonic">): Metrics["text"] {
+  let text: ReturnType<Metrics["text"]> | undefined;
+  let readAt = 0;
+  return () => {
+    if (text !== undefined && clock.monotonic() - readAt < metricsEveryMs) return text;
+    readAt = clock.monotonic();
+    const reading = metrics.text();
+    reading.catch(() => (text = undefined));
+    return (text = reading);
   };
 }
 

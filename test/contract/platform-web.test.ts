@@ -25,6 +25,7 @@ async function open(): Promise<PlatformSubject> {
     port: 0,
     allowedHosts: [],
     metrics: createMetrics(),
+    clock: systemClock,
     log: silentLog,
     readiness: () => Promise.resolve(toReadiness("0.0.0", {})),
     handlers: [async (...request) => (await current?.handle(...request)) ?? false],

@@ -8,7 +8,9 @@ import {
   toReadiness,
 } from "../../../src/operations/http-server.ts";
 import { createMetrics } from "../../../src/operations/metrics.ts";
+import { createManualClock } from "../../support/manual-clock.ts";
 import { silentLog } from "../../support/silent-log.ts";
+import { systemClock } from "../../../src/support/clock.ts";
 import { askRaw, openRaw, readToEnd, statusOf } from "./raw-request.ts";
 
 let server: HttpServer | undefined;
@@ -25,6 +27,7 @@ async function start(options: Partial<Parameters<typeof startHttpServer>[0]> = {
     port: 0,
     allowedHosts: [],
     metrics: createMetrics(),
+    clock: systemClock,
     log: silentLog,
     readiness: () => Promise.resolve(toReadiness("0.0.0", {})),
     handlers: [
@@ -223,6 +226,21 @@ describe("/readyz", () => {
     expect(answer.status).toBe(status);
     expect(answer.headers.get("content-type")).toMatch(/^application\/json/);
     expect(await answer.json()).toEqual({ status: state, version: "1.2.3", parts });
+  });
+});
+
+describe("/metrics", () => {
+  it("are as they were at most a second ago, however often they are asked for", async () => {
+    let made = 0;
+    const clock = createManualClock();
+    const text = () => Promise.resolve({ body: `made ${(made += 1)}`, contentType: "text/plain" });
+    const { url } = await start({ metrics: { ...createMetrics(), text }, clock });
+    const read = async () => await (await fetch(`${url}/metrics`)).text();
+    expect(await Promise.all([read(), read()])).toEqual(["made 1", "made 1"]);
+    await clock.advance(999);
+    expect(await read()).toBe("made 1");
+    await clock.advance(1);
+    expect(await read()).toBe("made 2");
   });
 });
 

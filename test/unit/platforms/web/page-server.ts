@@ -118,6 +118,7 @@ export async function startPageServer(options: PageServerOptions = {}): Promise<
     port: 0,
     allowedHosts: publicHosts,
     metrics: createMetrics(),
+    clock: systemClock,
     log: silentLog,
     readiness: () => Promise.resolve(toReadiness("0.0.0", {})),
     handlers: [(request, response, target) => platform.handle(request, response, target)],
