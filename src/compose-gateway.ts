@@ -53,7 +53,16 @@ export async function openGateway(
   if (baseUrl === undefined) throw new ParleyError("config", "GATEWAY_BASE_URL is not set");
   const apiKey = embedded?.apiKey ?? config.GATEWAY_API_KEY;
   const downloader = createDownloader({
-    trusted: [{ host: new URL(baseUrl).host, allowHttp: true }],
+    trusted: [
+      {
+        host: new URL(baseUrl).host,
+        allowHttp: true,
+        ...(apiKey === undefined
+          ? {}
+          : { authorization: `Bearer ${apiKey}`, origin: new URL(baseUrl).origin }),
+      },
+      ...config.IMAGE_HOSTS.map((host) => ({ host, allowHttp: true })),
+    ],
     allowPublicHttps: true,
   });
   const client = createGatewayClient({

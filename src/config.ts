@@ -122,7 +122,7 @@ const ownSettings = {
         "must be host names, such as images.example.com",
       )
       .default([]),
-    description: "hosts whose pictures are shown when an answer links to them in its text",
+    description: "hosts whose pictures are shown when an answer links to them; they may be private ones",
   },
   MODEL_PRICES: {
     schema: prices.optional(),

@@ -40,6 +40,7 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
     case "platform-unreachable":
       return translate(`error.${code}`, { later });
     case "gateway-bad-answer":
+      if (detail["problem"] !== undefined) return `${detail["problem"]}`;
       return detail["isBase"] === undefined
         ? translate("error.gateway-bad-answer", { later })
         : translate("error.gateway-redirects", { address: detail["redirectsTo"] ?? "" });
@@ -79,6 +80,7 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
     case "gateway-error":
       return said(translate("error.gateway-error", { later }));
     case "gateway-empty-answer":
+      if (detail["problem"] !== undefined) return `${detail["problem"]}`;
       return translate("error.gateway-empty-answer", { model });
     case "gateway-unsupported":
       return translate("error.gateway-unsupported", {

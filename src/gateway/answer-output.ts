@@ -27,6 +27,7 @@ export function createAnswerOutput(options: AnswerOutputOptions) {
   let textBytes = 0;
   let imageCount = 0;
   let isRefusal = false;
+  let lost: string | undefined;
   let hasThoughts = false;
   const thoughts = createThoughtSplitter();
   let leftChars = options.maxTextChars;
@@ -64,7 +65,8 @@ export function createAnswerOutput(options: AnswerOutputOptions) {
     } catch (error) {
       if (timeouts.signal.aborted) throw error;
       pushText(source);
-      events.push({ kind: "notice", text: imageNotice(error) });
+      lost = imageNotice(error);
+      events.push({ kind: "notice", text: lost });
     }
     timeouts.resume();
   };
@@ -136,6 +138,8 @@ export function createAnswerOutput(options: AnswerOutputOptions) {
     },
     /** Whether there was neither an image nor text that people can see so far. */
     isEmpty: () => !isSeen && imageCount === 0,
+    /** The notice of the last image that could not be loaded. */
+    lost: () => lost,
     totals: () => ({ textBytes, images: imageCount, isRefusal, hasThoughts }),
   };
 }

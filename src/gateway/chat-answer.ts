@@ -161,7 +161,7 @@ export function createChatAnswer(options: ChatAnswerOptions) {
   /** Ends an answer without content. A limit reached while thinking is no failure: a larger one helps. */
   const endWithoutContent = () => {
     const isSpentOnThoughts = progress.ending?.reason === "length" && output.totals().hasThoughts;
-    if (!isSpentOnThoughts) throw failures.withoutContent(progress.ending);
+    if (!isSpentOnThoughts) throw failures.withoutContent(progress.ending, output.lost());
     const used = progress.usage?.completionTokens;
     output.addNotice(
       used === undefined
@@ -300,9 +300,13 @@ function createAnswerFailures(response: GatewayResponse, model: string) {
           return fail("gateway-interrupted", "the answer ended without a finish reason", "lost");
       }
     },
-    /** The answer is complete, without text and images. */
-    withoutContent(ending: Ending | undefined): AttemptError {
+    /** The answer is complete, without text and images. `lost` names an image that could not be loaded. */
+    withoutContent(ending: Ending | undefined, lost: string | undefined): AttemptError {
       const finishReason = scrub(ending?.word ?? "none", 40);
+      if (lost !== undefined)
+        return fail("gateway-bad-answer", "chat failed: a lost image", "never", {
+          problem: lost,
+        });
       return ending?.reason === "filtered"
         ? fail("gateway-refused", `chat failed: the answer was withheld (${finishReason})`, "never", {
             finishReason,

@@ -9,7 +9,7 @@ import { toPicturePart } from "../wire/pictures.ts";
 import { createRecent } from "../support/recent.ts";
 
 interface ChatContext extends GatewayContext {
-  readonly images: Pick<ImageLoaderOptions, "downloadImage" | "maxImageBytes">;
+  readonly images: Pick<ImageLoaderOptions, "downloadImage" | "maxImageBytes" | "baseUrl">;
   readonly fallbacks: readonly string[];
   /** Whether an image that an answer's text links to as Markdown is downloaded. */
   isTrustedLink(url: string): boolean;

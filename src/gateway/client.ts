@@ -128,6 +128,7 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
     downloadImage: (url: string, signal: AbortSignal, link: LinkKind) =>
       options.downloadImage(url, signal, link),
     maxImageBytes,
+    baseUrl: toVersionedUrl(baseUrl),
   };
   const trustedHosts = new Set([new URL(baseUrl).host, ...(options.imageHosts ?? [])]);
   const isTrustedLink = (url: string): boolean => URL.canParse(url) && trustedHosts.has(new URL(url).host);

@@ -6,13 +6,18 @@ import { type AttemptTimeouts } from "../wire/attempt.ts";
 import { readUsage, type ReportedUsage } from "../wire/completion-chunk.ts";
 import { badAnswer, readAnswerBody } from "../wire/transport.ts";
 import { createImageLoader, imageNotice, type ImageLoaderOptions } from "./images.ts";
-import { generatedPicturesOf, maxGenerationBytes } from "../wire/pictures.ts";
+import { generatedPicturesOf, isDataUri, maxGenerationBytes } from "../wire/pictures.ts";
 import { toUsage } from "../wire/prices.ts";
+import { createRecent } from "../support/recent.ts";
+import { translate } from "../words/translate.ts";
 
 interface ImageContext extends GatewayContext {
-  readonly images: Pick<ImageLoaderOptions, "downloadImage" | "maxImageBytes">;
+  readonly images: Pick<ImageLoaderOptions, "downloadImage" | "maxImageBytes" | "baseUrl">;
   readonly fallbacks: readonly string[];
 }
+
+/** How many models are remembered that take no `response_format`. */
+const maxPlainModels = 500;
 
 /** Image generation takes minutes and sends nothing before its end. */
 const firstEventFactor = 4;
@@ -24,6 +29,9 @@ const firstEventFactor = 4;
 export function createImageGeneration(
   context: ImageContext,
 ): (request: ImageRequest, signal: AbortSignal) => Promise<ImageAnswer> {
+  /** Models that refuse to be asked for base64. */
+  const plainModels = createRecent(maxPlainModels);
+
   const attempt = async (
     request: ImageRequest,
     model: string,
@@ -31,26 +39,34 @@ export function createImageGeneration(
     signal: AbortSignal,
   ) => {
     const { count = 1, prompt, size } = request;
-    const response = await context.transport.send({
-      operation: "image",
-      model,
-      timeouts,
-      callerSignal: signal,
-      path: "/images/generations",
-      body: { model, prompt, n: count, ...(size !== undefined && { size }) },
+    const send = (asksForBytes: boolean) =>
+      context.transport.send({
+        operation: "image",
+        model,
+        timeouts,
+        callerSignal: signal,
+        path: "/images/generations",
+        body: {
+          model,
+          prompt,
+          n: count,
+          ...(size !== undefined && { size }),
+          ...(asksForBytes && { response_format: "b64_json" }),
+        },
+      });
+    const isPlain = plainModels.has(model);
+    const response = await send(!isPlain).catch(async (error: unknown) => {
+      if (isPlain || !mayRefuseField(error)) throw error;
+      const answer = await send(false);
+      plainModels.set(model, true);
+      return answer;
     });
     const body = await readAnswerBody(response, maxGenerationBytes(count, context.images.maxImageBytes));
     const value = body.kind === "json" ? body.value : undefined;
     const items = generatedPicturesOf(value);
     if (items === undefined) throw badAnswer(response, "no image list");
     const loaded = await load(items.slice(0, count), timeouts, signal);
-    if (loaded.images.length === 0) {
-      const empty = new ParleyError("gateway-empty-answer", "image failed: no image in the answer", {
-        cause: loaded.lastError,
-        detail: { model },
-      });
-      throw new AttemptError(empty, "never");
-    }
+    if (loaded.images.length === 0) throw new AttemptError(withoutPicture(model, loaded), "never");
     return {
       ...loaded,
       received: items.length,
@@ -70,7 +86,7 @@ export function createImageGeneration(
     timeouts.pause();
     for (const item of items) {
       try {
-        const image = await loader.load(item.b64_json ?? item.url ?? "", timeouts.signal);
+        const image = await loader.load(sourceOf(item), timeouts.signal);
         const revisedPrompt = item.revised_prompt;
         if (image !== undefined)
           images.push({ ...image, ...(revisedPrompt !== undefined && { revisedPrompt }) });
@@ -94,7 +110,7 @@ export function createImageGeneration(
     const one = { ...request, count: 1 };
     const draw = async (wanted: ImageRequest) => await attempt(wanted, model, timeouts, signal);
     const first = await draw(request).catch((error: unknown) => {
-      if (count === 1 || !isCountRefused(error)) throw error;
+      if (count === 1 || !mayRefuseField(error)) throw error;
       return draw(one);
     });
     // The timers stay paused between the requests, since the total one limits them all.
@@ -157,8 +173,32 @@ export function createImageGeneration(
   };
 }
 
-/** Whether a server may have refused the number of pictures. It says so in any words, or in none. */
-function isCountRefused(error: unknown): boolean {
+type Drawn = NonNullable<ReturnType<typeof generatedPicturesOf>>[number];
+
+/** Bytes come before addresses, which may be the server's alone. */
+function sourceOf({ b64_json: base64, url = "" }: Drawn): string {
+  if (base64 === undefined) return url;
+  return isDataUri(base64) ? base64 : `data:;base64,${base64}`;
+}
+
+/** The pictures were paid for and cannot be had, or there are none. */
+function withoutPicture(
+  model: string,
+  { notices, lastError }: { readonly notices: readonly string[]; readonly lastError: unknown },
+): ParleyError {
+  const named = translate("error.model-named", { model });
+  return notices.length === 0
+    ? new ParleyError("gateway-empty-answer", "image failed: no image in the answer", {
+        detail: { model, problem: translate("error.no-picture", { model: named }) },
+      })
+    : new ParleyError("gateway-bad-answer", "image failed: the images cannot be loaded", {
+        cause: lastError,
+        detail: { model, problem: [...new Set(notices)].join(" ") },
+      });
+}
+
+/** Whether a server may have refused a field that others take. It says so in any words, or in none. */
+function mayRefuseField(error: unknown): boolean {
   if (!(error instanceof AttemptError)) return false;
   const { code, detail } = error.failure;
   const isAboutRequest = code === "gateway-bad-request" || code === "gateway-unsupported";

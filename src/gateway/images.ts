@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { ParleyError } from "../core/errors.ts";
+import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { GeneratedImage } from "../core/gateway.ts";
 import { sniff } from "../media/sniff.ts";
 import { bytesOfDataUri, isDataUri, notInDataUri, pictureUriMark } from "../wire/pictures.ts";
@@ -8,9 +8,10 @@ import { translate } from "../words/translate.ts";
 /** Loads the images of an answer. */
 export interface ImageLoader {
   /**
-   * Loads the image at an http(s) URL, in a data URI or in bare base64. Returns `undefined` for one that was
-   * loaded before.
-   * @throws ParleyError `attachment-…` when it cannot be loaded, or the signal's reason when it aborts
+   * Loads the image at an http(s) URL or a path of the gateway, in a data URI or in bare base64. Returns
+   * `undefined` for one that was loaded before.
+   * @throws ParleyError `attachment-…` when it cannot be loaded, with the `host` of an address, or the
+   *   signal's reason when it aborts
    */
   load(source: string, signal: AbortSignal, link?: LinkKind): Promise<GeneratedImage | undefined>;
 }
@@ -22,6 +23,8 @@ export type LinkKind = "field" | "markdown";
 export interface ImageLoaderOptions {
   downloadImage(url: string, signal: AbortSignal, link: LinkKind): Promise<Uint8Array>;
   readonly maxImageBytes: number;
+  /** Paths are below it. */
+  readonly baseUrl: URL;
   /** The most downloads in one answer. Default 10. */
   readonly maxDownloads?: number;
   /** Whether identical images are returned only once. Default true. */
@@ -31,37 +34,48 @@ export interface ImageLoaderOptions {
 /** Creates a loader for one answer. Identical images are recognised by SHA-256. */
 export function createImageLoader(options: ImageLoaderOptions): ImageLoader {
   const { maxImageBytes, maxDownloads = 10, dedupes = true } = options;
+  const base = `${options.baseUrl.href.replace(/\/$/, "")}/`;
   const seen = new Set<string>();
   let downloads = 0;
 
   const bytesOf = async (source: string, signal: AbortSignal, link: LinkKind) => {
     const isData = isDataUri(source);
-    if (isData || !/^[a-z][a-z\d+.-]*:/i.test(source.slice(0, 32))) {
+    if (isData || isBase64(source)) {
       // This is a loose limit, since line breaks and padding add characters. The bytes are checked again.
       if (source.length > maxImageBytes * 1.5 + 1024) throw tooLarge(maxImageBytes);
       const bytes = isData ? bytesOfDataUri(source) : Buffer.from(source, "base64");
-      if (bytes !== undefined) return bytes;
+      if (bytes !== undefined) return { bytes };
       throw new ParleyError("attachment-unreadable", "a data URI without base64");
     }
-    if (!/^https?:/i.test(source.slice(0, 6)))
+    if (/^(?:file:|[a-z]:[\\/])/i.test(source))
+      throw new ParleyError("attachment-gone", "an image on the server's own disk", {
+        detail: { isOnDisk: 1 },
+      });
+    const url = URL.canParse(source, base) ? new URL(source, base) : undefined;
+    if (url === undefined || !/^https?:$/.test(url.protocol))
       throw new ParleyError("attachment-blocked", "image URL with a forbidden scheme");
     if (++downloads > maxDownloads)
       throw new ParleyError("attachment-blocked", `more than ${maxDownloads} linked images in one answer`);
-    return options.downloadImage(source, signal, link);
+    const bytes = await options.downloadImage(url.href, signal, link).catch((error: unknown) => {
+      throw isParleyError(error) ? ofHost(url.host, error) : error;
+    });
+    return { bytes, host: url.host };
   };
 
   return {
     async load(source, signal, link = "field") {
       const isLink = /^https?:/i.test(source.slice(0, 6));
       if (dedupes && isLink && seen.has(source)) return undefined;
-      const bytes = await bytesOf(source, signal, link);
+      const { bytes, host } = await bytesOf(source, signal, link);
       signal.throwIfAborted();
       if (bytes.length > maxImageBytes) throw tooLarge(maxImageBytes);
       const sniffed = sniff(bytes);
-      if (sniffed.kind !== "image")
+      if (sniffed.kind !== "image") {
+        const mediaType = sniffed.kind === "empty" ? "empty" : sniffed.mediaType;
         throw new ParleyError("attachment-unreadable", "the gateway sent an image of unknown format", {
-          detail: { mediaType: sniffed.kind === "empty" ? "empty" : sniffed.mediaType },
+          detail: { mediaType, ...(host === undefined ? {} : { host }) },
         });
+      }
       if (isLink) seen.add(source);
       const hash = createHash("sha256").update(bytes).digest("hex");
       if (dedupes && seen.has(hash)) return undefined;
@@ -71,15 +85,33 @@ export function createImageLoader(options: ImageLoaderOptions): ImageLoader {
   };
 }
 
+/** A longer text without a scheme is no path. */
+const maxPathChars = 8192;
+
+/** Tells bare base64 from a path: it begins like a picture. */
+function isBase64(source: string): boolean {
+  if (/^[a-z][a-z\d+.-]*:/i.test(source.slice(0, 32))) return false;
+  const isPicture = sniff(Buffer.from(source.slice(0, 64), "base64")).kind === "image";
+  return isPicture || source.length > maxPathChars;
+}
+
+function ofHost(host: string, { code, message, detail, cause }: ParleyError): ParleyError {
+  return new ParleyError(code, message, { detail: { host, ...detail }, cause });
+}
+
 function tooLarge(maxBytes: number): ParleyError {
   return new ParleyError("attachment-too-large", `image over ${maxBytes} bytes`, {
     detail: { maxBytes },
   });
 }
 
-/** Returns the notice for an image that could not be loaded. It does not contain the URL. */
+/** Returns the notice for an image that could not be loaded. Of its URL it names only the host. */
 export function imageNotice(error: unknown): string {
-  const code = error instanceof ParleyError ? error.code : undefined;
+  const code = isParleyError(error) ? error.code : undefined;
+  const detail = isParleyError(error) ? error.detail : {};
+  if (detail["isOnDisk"] !== undefined) return translate("lost-picture.on-disk");
+  if (detail["host"] !== undefined)
+    return translate("lost-picture.from", { host: detail["host"], reason: reasonOf(code, detail) });
   switch (code) {
     case "attachment-too-large":
       return translate("lost-picture.too-large");
@@ -90,6 +122,15 @@ export function imageNotice(error: unknown): string {
     default:
       return translate("lost-picture.unloaded");
   }
+}
+
+function reasonOf(code: string | undefined, { status, mediaType }: ParleyError["detail"]): string {
+  if (code === "attachment-blocked") return translate("lost-picture.because.blocked");
+  if (code === "attachment-too-large") return translate("lost-picture.because.too-large");
+  if (status !== undefined) return translate("lost-picture.because.status", { status });
+  return translate(
+    mediaType === undefined ? "lost-picture.because.unreached" : "lost-picture.because.unreadable",
+  );
 }
 
 /** A piece of an answer's text: text to show, or an image written as Markdown or as a bare data URI. */

@@ -71,7 +71,7 @@ export function createDownloader(options: DownloaderOptions): Downloader {
         method: "GET",
         headers: {
           "accept-encoding": "identity",
-          ...(host?.authorization === undefined ? {} : { authorization: host.authorization }),
+          ...authorizationFor(url, host),
         },
         signal,
         headersTimeout: limits.timeoutMs,
@@ -128,8 +128,13 @@ function parseUrl(address: string): URL {
 function assertAllowed(url: URL, host: TrustedHost | undefined, allowPublicHttps: boolean): void {
   if (url.username !== "" || url.password !== "") throw blocked("user info in the URL");
   const isPlain = url.protocol === "http:" && host?.allowHttp === true;
-  if (url.protocol !== "https:" && !isPlain) throw blocked("only https");
-  if (host === undefined && !allowPublicHttps) throw blocked("host not trusted");
+  if (url.protocol !== "https:" && !isPlain) throw blocked("only https", url);
+  if (host === undefined && !allowPublicHttps) throw blocked("host not trusted", url);
+}
+
+function authorizationFor(url: URL, host: TrustedHost | undefined): { readonly authorization?: string } {
+  const isMeant = host?.origin === undefined || host.origin === url.origin;
+  return host?.authorization !== undefined && isMeant ? { authorization: host.authorization } : {};
 }
 
 /** Returns the target of a redirect, or `undefined` for other responses. */
@@ -177,8 +182,9 @@ function toParleyError(error: unknown): ParleyError {
   return unreadable("download interrupted", { cause: error });
 }
 
-function blocked(reason: string): ParleyError {
-  return new ParleyError("attachment-blocked", `download refused: ${reason}`);
+function blocked(reason: string, url?: URL): ParleyError {
+  const detail = url === undefined ? {} : { host: url.host };
+  return new ParleyError("attachment-blocked", `download refused: ${reason}`, { detail });
 }
 
 function tooLarge(maxBytes: number): ParleyError {
@@ -202,6 +208,8 @@ export interface TrustedHost {
   readonly allowHttp?: boolean;
   /** The value of the Authorization header, which is sent only to this host. */
   readonly authorization?: string;
+  /** The only origin of the host to which it is sent. By default any that may be opened. */
+  readonly origin?: string;
 }
 
 const defaultPorts: Readonly<Record<string, string>> = { "http:": "80", "https:": "443" };

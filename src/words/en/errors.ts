@@ -69,6 +69,7 @@ export const errorMessages = {
   "error.gateway-redirects":
     "The model gateway's address redirects to {address}. Ask your admin to set GATEWAY_BASE_URL to that.",
   "error.gateway-empty-answer": "{model} returned an empty answer. Try again, or rephrase it.",
+  "error.no-picture": "{model} sent no picture. It may have refused what was asked: say it in other words.",
   "error.gateway-interrupted": "The answer was interrupted. What had arrived is kept above.",
   "error.gateway-unsupported": "{problem}. /models lists what there is.",
   "error.no-model": "No model of the gateway can do this",

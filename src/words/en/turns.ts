@@ -55,6 +55,14 @@ export const turnMessages = {
   "lost-picture.unreadable": "A picture in the answer was in no format that can be shown, and is left out.",
   "lost-picture.unloaded": "A picture in the answer could not be loaded and is left out.",
   "lost-picture.incomplete": "A picture in the answer arrived incomplete and is left out.",
+  "lost-picture.on-disk":
+    "A picture in the answer is on the disk of the model server, which only it can read, and is left out.",
+  "lost-picture.from": "A picture could not be fetched from {host}: {reason}.",
+  "lost-picture.because.blocked": "it is opened only if IMAGE_HOSTS lists it",
+  "lost-picture.because.too-large": "it is too large",
+  "lost-picture.because.status": "the answer was {status}",
+  "lost-picture.because.unreached": "it could not be reached in time",
+  "lost-picture.because.unreadable": "what came is no picture that can be shown",
 
   "drawn.as": "Drawn as: {prompt}",
   "drawn.fewer": "Only {count} of {wanted} pictures arrived.",

@@ -100,7 +100,7 @@ export const imageRows: readonly CorpusRow[] = [
     expected: {
       ...finished,
       notices: [
-        "A picture in the answer is linked from an address that must not be opened, and is left out.",
+        "A picture in the answer is on the disk of the model server, which only it can read, and is left out.",
       ],
     },
   },

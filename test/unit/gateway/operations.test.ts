@@ -248,8 +248,8 @@ describe("image generation", () => {
     await client.generateImages({ model: "m", prompt: "p" }, never());
     const bodies = gateway.requests.map(({ body }) => jsonOf(body));
     expect(bodies).toEqual([
-      { model: "dall-e-3", prompt: "a cat", n: 2, size: "512x256" },
-      { model: "m", prompt: "p", n: 1 },
+      { model: "dall-e-3", prompt: "a cat", n: 2, size: "512x256", response_format: "b64_json" },
+      { model: "m", prompt: "p", n: 1, response_format: "b64_json" },
     ]);
     for (const body of bodies) expect(imageRequestSchema.safeParse(body).error).toBeUndefined();
   });

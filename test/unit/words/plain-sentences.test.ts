@@ -73,6 +73,7 @@ const allowed: ReadonlySet<string> = new Set([
   'the provider ended the answer with "',
   "the answer has another shape",
   "chat failed: an empty body",
+  "chat failed: a lost image",
   "the answer ended without a finish reason",
   "chat failed: the answer was withheld (",
   "chat failed: neither text nor image (",
