@@ -21,10 +21,12 @@ export default defineCommand({
       const operation = translate(`operation.${what as keyof typeof defaults}`);
       usual.set(id, [usual.get(id), operation].filter((part) => part !== undefined).join(", "));
     }
-    const lines = found.slice(0, maxShown).map((model) => toLine(model, usual.get(model.id)));
+    // Without a list there is nothing to say but what is in use.
+    const shown = all.length > 0 ? found : [...usual.keys()].map((id) => ({ id, capabilities: {} }));
+    const lines = shown.slice(0, maxShown).map((model) => toLine(model, usual.get(model.id)));
     const head =
       all.length === 0
-        ? translate("models.empty")
+        ? translate(lines.length === 0 ? "error.no-model.empty" : "models.unlisted")
         : found.length === 0
           ? translate("models.none", {
               search: `\`${(options.search ?? "").replaceAll("`", "")}\``,

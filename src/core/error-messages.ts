@@ -62,9 +62,7 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
     case "over-budget":
       return budgetWords(detail, later);
     case "model-not-allowed":
-      return detail["allowed"] === undefined
-        ? translate("error.model-not-allowed", { model })
-        : translate("error.model-not-allowed.others", { model, allowed: detail["allowed"] });
+      return notAllowedWords(model, detail);
     case "not-permitted":
       return detail["problem"] === undefined ? translate("error.not-permitted") : `${detail["problem"]}`;
     case "gateway-unknown-model":
@@ -83,6 +81,7 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
       if (detail["problem"] !== undefined) return `${detail["problem"]}`;
       return translate("error.gateway-empty-answer", { model });
     case "gateway-unsupported":
+      if (lacksList(detail)) return translate("error.no-model.empty");
       return translate("error.gateway-unsupported", {
         problem: detail["problem"] ?? translate("error.no-model"),
       });
@@ -179,8 +178,27 @@ export function budgetNotice(
   return `${used} ${renewalWords(period, renewsAt, toLater(renewsAt - now))}`;
 }
 
-function unknownModelWords({ model, suggestion }: ParleyError["detail"]): string {
+/** Whether the gateway has no list of models, or an empty one, to which words could point. */
+function lacksList({ lacks }: ParleyError["detail"]): boolean {
+  return lacks === "models";
+}
+
+function notAllowedWords(model: string, detail: ParleyError["detail"]): string {
+  const { allowed } = detail;
+  if (allowed === undefined)
+    return translate(lacksList(detail) ? "error.model-not-allowed.unlisted" : "error.model-not-allowed", {
+      model,
+    });
+  const key = lacksList(detail)
+    ? "error.model-not-allowed.others.unlisted"
+    : "error.model-not-allowed.others";
+  return translate(key, { model, allowed });
+}
+
+function unknownModelWords(detail: ParleyError["detail"]): string {
+  const { model, suggestion } = detail;
   if (model === undefined) return translate("error.gateway-unknown-model.unnamed");
+  if (lacksList(detail)) return translate("error.gateway-unknown-model.unlisted", { model });
   return suggestion === undefined
     ? translate("error.gateway-unknown-model", { model })
     : translate("error.gateway-unknown-model.nearest", { model, suggestion });
@@ -203,8 +221,12 @@ function toSize(bytes: number): string {
 }
 
 /** Says when to try again, for example `in a moment` or `in 5 minutes`. */
+/** No limit that people can wait for is longer. A budget for a month is the longest. */
+const maxLaterMs = 62 * 24 * 60 * 60_000;
+
 function toLater(ms: number | undefined): string {
   if (ms === undefined) return translate("error.later.moment");
+  if (!(ms <= maxLaterMs)) return translate("error.later.unknown");
   const seconds = Math.max(1, Math.ceil(ms / 1000));
   if (seconds < 90) return translate("error.later.seconds", { count: seconds });
   const minutes = Math.ceil(seconds / 60);

@@ -135,7 +135,7 @@ export async function runCall<T, M extends string | undefined>(
   throw firstFailure ?? new ParleyError("internal", "no model to call");
 }
 
-/** Adds a suggestion to the error of an unknown model, if the model list is available quickly. */
+/** Adds a suggestion to the error of an unknown model, or that there is no list, if that is known quickly. */
 async function withSuggestion(
   context: GatewayContext,
   failure: ParleyError,
@@ -144,10 +144,11 @@ async function withSuggestion(
 ): Promise<ParleyError> {
   if (failure.code !== "gateway-unknown-model" || model === undefined) return failure;
   const suggestion = await context.catalogue.suggest(model, signal);
-  if (suggestion === undefined) return failure;
+  const found =
+    suggestion !== undefined ? { suggestion } : context.catalogue.isLacking() ? { lacks: "models" } : {};
   return new ParleyError(failure.code, failure.message, {
     cause: failure,
-    detail: { ...failure.detail, suggestion },
+    detail: { ...failure.detail, ...found },
   });
 }
 

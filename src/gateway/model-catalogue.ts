@@ -42,6 +42,8 @@ export function createModelCatalogue(options: ModelCatalogueOptions) {
   let fetchedAt: number | undefined;
   let triedAt = -Infinity;
   let running: Promise<void> | undefined;
+  /** Whether the gateway has said that it has no list. */
+  let lacksList = false;
 
   const priceOf = (modelId: string) => findPrice(modelId, prices, entries.get(modelId)?.listedPrice);
 
@@ -58,7 +60,11 @@ export function createModelCatalogue(options: ModelCatalogueOptions) {
 
   const fetchAll = async () => {
     triedAt = performance.now();
-    const records = await options.fetchRecords(closing.signal);
+    const records = await options.fetchRecords(closing.signal).catch((error: unknown) => {
+      lacksList = isParleyError(error, "gateway-unsupported");
+      throw error;
+    });
+    lacksList = records.length === 0;
     entries = new Map(records.flatMap(toEntry).map((entry) => [entry.record.id, entry]));
     fetchedAt = performance.now();
     rebuild();
@@ -109,6 +115,8 @@ export function createModelCatalogue(options: ModelCatalogueOptions) {
       learned.set(modelId, { ...before, ...shown });
       if (entries.has(modelId)) rebuild();
     },
+    /** Whether the gateway has no list, or an empty one, as far as is known. */
+    isLacking: () => lacksList,
     /** Returns the id that was probably meant. It waits at most 2 s for a list. */
     async suggest(modelId: string, signal: AbortSignal): Promise<string | undefined> {
       if (fetchedAt === undefined) {

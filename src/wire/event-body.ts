@@ -5,7 +5,7 @@ import { parseJson } from "./transport.ts";
 
 /** After this many lines that are neither a field nor JSON, a body is no event stream. */
 const maxUnknownLines = 1000;
-/** One event may be a whole answer, a line a token, where a server sends no blank lines between its events. */
+/** One event may be a whole answer, a token a line, where a server sends no blank lines. */
 const maxEventLines = 10_000;
 /** More characters between two events are no sign of life. */
 const maxIdleChars = 4 * 1024 * 1024;

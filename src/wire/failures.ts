@@ -127,8 +127,9 @@ export function requestIdOf(headers: Headers, scrub: Scrub): string | undefined 
 
 /**
  * Makes the typed error of a failed answer. `detail` has `model`, `status`, `gatewayMessage` (scrubbed, at
- * most 300 characters), `parameter` and `requestId` where known, and `lacks: "pictures"` where the words say
- * that the model takes no pictures at all. A redirect adds its {@link Redirect}.
+ * most 300 characters), `parameter` and `requestId` where known, and `lacks`: "pictures" where the words say
+ * that the model takes no pictures at all, "models" where there is no list of models. A redirect adds its
+ * {@link Redirect}.
  */
 export function toAttemptError(answer: FailedAnswer, scrub: Scrub): AttemptError {
   const { operation, model, info, headers } = answer;
@@ -154,6 +155,7 @@ export function toAttemptError(answer: FailedAnswer, scrub: Scrub): AttemptError
           redirectsTo: scrub(answer.redirectsTo.redirectsTo, 200),
         }),
         ...(code === "gateway-unsupported" && takesNoPictures(info) && { lacks: "pictures" }),
+        ...(code === "gateway-unsupported" && operation === "models" && { lacks: "models" }),
       },
     },
   );

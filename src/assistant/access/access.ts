@@ -153,6 +153,7 @@ export function createAllowedModels(patterns: readonly string[]): AllowedModels 
       throw new ParleyError("model-not-allowed", "MODELS_ALLOWED does not list the model", {
         detail: {
           model: model.slice(0, 100),
+          ...(listed.length === 0 ? { lacks: "models" } : {}),
           ...(named.length === 0 ? {} : { allowed: named.slice(0, maxNamed).join(", ") + rest }),
         },
       });

@@ -12,6 +12,7 @@ import { defaultLanguage, toLanguage } from "../../words/languages.ts";
 import { historyWithheld } from "../access/access.ts";
 import { collectAnswer } from "../turn/stream-answer.ts";
 import { toLabel, toQuotedLines } from "../../core/quoting.ts";
+import { listModels } from "../turn/model-choice.ts";
 import { readRoom } from "../turn/read-room.ts";
 import { changeRoomState } from "../turn/stored-messages.ts";
 import { runTurn } from "../turn/run-turn.ts";
@@ -134,7 +135,7 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
     },
 
     async models() {
-      const all = models.allowed(await gateway.listModels(signal));
+      const all = models.allowed(await listModels(gateway, signal));
       const defaults: Partial<Record<ModelOperation, string>> = {};
       for (const operation of ["chat", "image", "transcription"] as const) {
         try {

@@ -1,4 +1,4 @@
-import { ParleyError } from "../../core/errors.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Gateway, Model, ModelCapabilities, ModelOperation } from "../../core/gateway.ts";
 import { bestMatches } from "../../core/setting-values.ts";
 import { nearestName } from "../../support/text.ts";
@@ -46,6 +46,19 @@ const capabilityOf: Record<Operation, keyof ModelCapabilities> = {
   transcription: "transcribes",
 };
 
+/** The gateway's models. A gateway without a list has none. @throws ParleyError `gateway-…` */
+export async function listModels(
+  gateway: Pick<Gateway, "listModels">,
+  signal: AbortSignal,
+): Promise<readonly Model[]> {
+  try {
+    return await gateway.listModels(signal);
+  } catch (error) {
+    if (isParleyError(error, "gateway-unsupported")) return [];
+    throw error;
+  }
+}
+
 export function createModelChoice(
   gateway: Pick<Gateway, "listModels" | "knownModels">,
   settings: ModelSettings,
@@ -60,7 +73,7 @@ export function createModelChoice(
     signal: AbortSignal,
   ): Promise<string> {
     if (asked !== undefined) {
-      const models = await gateway.listModels(signal);
+      const models = await listModels(gateway, signal);
       const able = models.filter(({ capabilities }) => capabilities[capabilityOf[operation]] !== false);
       expectAllowed(
         asked,
@@ -73,14 +86,13 @@ export function createModelChoice(
     const capability = capabilityOf[operation];
     if (set !== undefined && (operation !== "image-edit" || find(set)?.capabilities[capability] !== false))
       return set;
-    const models = allowed(await gateway.listModels(signal));
+    const models = allowed(await listModels(gateway, signal));
     const able =
       models.find((model) => model.capabilities[capability] === true) ?? fallback(operation, models);
     if (able === undefined) {
       throw new ParleyError("gateway-unsupported", `no listed model for ${operation}`, {
-        detail: {
-          problem: translate(models.length === 0 ? "error.no-model.empty" : `error.no-model.${operation}`),
-        },
+        detail:
+          models.length === 0 ? { lacks: "models" } : { problem: translate(`error.no-model.${operation}`) },
       });
     }
     return able.id;
@@ -88,7 +100,7 @@ export function createModelChoice(
 
   async function insteadForPictures(model: string, signal: AbortSignal): Promise<string | undefined> {
     if (find(model)?.capabilities.seesImages !== false) return undefined;
-    const seeing = allowed(await gateway.listModels(signal)).filter(
+    const seeing = allowed(await listModels(gateway, signal)).filter(
       ({ capabilities }) => capabilities.seesImages === true && capabilities.chats !== false,
     );
     return (seeing.find(({ capabilities }) => capabilities.drawsInChat !== true) ?? seeing[0])?.id;

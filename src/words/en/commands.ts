@@ -67,8 +67,7 @@ export const commandMessages = {
   "forget.button": "Remove",
   "forget.button.count": "Remove {count, plural, one {{count} message} other {{count} messages}}",
 
-  "models.empty":
-    "The gateway lists no models. An admin can name one with CHAT_MODEL, or see what is wrong with `npm run doctor`.",
+  "models.unlisted": "The gateway has no list of models. In use here:",
   "models.none": "No model has {search} in its name; there are {all} in all.",
   "models.all": "{found} of {all} models:",
   "models.match": "{found} of {all} models match:",

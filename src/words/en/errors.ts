@@ -9,6 +9,7 @@ export const errorMessages = {
   "error.later.minutes": "in {count} minutes",
   "error.later.hours": "in {count} hours",
   "error.later.days": "in {count} days",
+  "error.later.unknown": "later",
 
   "error.config": "Parley is misconfigured. Ask your admin to look at its log.",
   "error.stopping": "Parley is restarting and could not take this. Try again in a minute.",
@@ -41,6 +42,8 @@ export const errorMessages = {
   "error.budget.renewed.month": "There is a new one on {date} at midnight UTC, {later}.",
   "error.model-not-allowed": "{model} is not allowed here. /models lists what is.",
   "error.model-not-allowed.others": "{model} is not allowed here. Allowed: {allowed}. /models lists what is.",
+  "error.model-not-allowed.unlisted": "{model} is not allowed here.",
+  "error.model-not-allowed.others.unlisted": "{model} is not allowed here. Allowed: {allowed}.",
   "error.not-permitted": "You may not change this.",
   "error.internal":
     "Something went wrong inside Parley. Try again; if it happens again, ask your admin to look at the log.",
@@ -57,6 +60,8 @@ export const errorMessages = {
   "error.gateway-unknown-model": "There is no model {model}. /models lists what there is.",
   "error.gateway-unknown-model.nearest":
     "There is no model {model}. Did you mean {suggestion}? /models lists what there is.",
+  "error.gateway-unknown-model.unlisted":
+    "There is no model {model}, and the gateway has no list of those there are. Ask your admin.",
   "error.gateway-unknown-model.unnamed": "There is no model of that name. /models lists what there is.",
   "error.gateway-context-length":
     "This is more than the model can read at once. Shorten it, or start a new conversation.",
@@ -74,7 +79,7 @@ export const errorMessages = {
   "error.gateway-unsupported": "{problem}. /models lists what there is.",
   "error.no-model": "No model of the gateway can do this",
   "error.no-model.empty":
-    "The gateway lists no models. An admin can name one with CHAT_MODEL, or see what is wrong with `npm run doctor`",
+    "The gateway lists no models. An admin can name one with CHAT_MODEL, or see what is wrong with `npm run doctor`.",
   "error.no-model.chat": "No model of the gateway can chat",
   "error.no-model.image": "No model of the gateway can draw",
   "error.no-model.image-edit": "No model of the gateway can change pictures",

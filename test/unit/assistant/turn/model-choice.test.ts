@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createAllowedModels } from "../../../../src/assistant/access/access.ts";
 import { createModelChoice, suggestModels } from "../../../../src/assistant/turn/model-choice.ts";
+import { ParleyError } from "../../../../src/core/errors.ts";
 import type { Gateway, Model, ModelCapabilities } from "../../../../src/core/gateway.ts";
 
 const signal = new AbortController().signal;
@@ -110,5 +111,32 @@ describe("suggestions", () => {
   it("are filtered by what was typed, the beginnings first, and bounded", () => {
     expect(suggestModels(list, " A ", {})).toEqual(["plain", "chatty", "painter", "ears"]);
     expect(suggestModels(list, "p", { max: 1 })).toEqual(["plain"]);
+  });
+});
+
+describe("without a list of models", () => {
+  const gateway: Partial<Gateway> = {
+    listModels: () =>
+      Promise.reject(new ParleyError("gateway-unsupported", "x", { detail: { lacks: "models" } })),
+    knownModels: () => [],
+  };
+
+  it("a model that is asked for by name is taken", async () => {
+    const choice = createModelChoice(gateway as Gateway, none, createAllowedModels([]));
+    expect(await choice.choose("chat", "local", signal)).toBe("local");
+    expect(await choice.choose("image", "painter", signal)).toBe("painter");
+  });
+
+  it("there is no default, and the words do not point to a list", async () => {
+    const choice = createModelChoice(gateway as Gateway, none, createAllowedModels([]));
+    await expect(choice.choose("chat", undefined, signal)).rejects.toMatchObject({
+      code: "gateway-unsupported",
+      detail: { lacks: "models" },
+    });
+    const some = createModelChoice(gateway as Gateway, none, createAllowedModels(["gpt-*"]));
+    await expect(some.choose("chat", "local", signal)).rejects.toMatchObject({
+      code: "model-not-allowed",
+      detail: { lacks: "models" },
+    });
   });
 });
