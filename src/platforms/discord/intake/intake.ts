@@ -4,7 +4,7 @@ import type { Command } from "../../../core/command.ts";
 import type { ConversationHistory, Receiver } from "../../../core/platform.ts";
 import type { Records } from "../../../core/storage.ts";
 import type { Log } from "../../../core/telemetry.ts";
-import { toChannelPlace, toEventKey, toGuildPlace } from "../address.ts";
+import { isDirectType, isThreadType, toChannelPlace, toEventKey, toGuildPlace } from "../address.ts";
 import type { FreshTokens } from "../press/acknowledgements.ts";
 import { createInteractionHandler } from "../press/interactions.ts";
 import type { DiscordApi } from "../transport/api.ts";
@@ -98,7 +98,8 @@ export function createIntake(options: {
     names: bot.names,
     events: messageEvents,
     languageOf: ({ author, guild_id: guildId }) => locales.languageOf(author.id, guildId),
-    lookUpLater: ({ channel_id: channelId, id }) => missed.lookAgain(channelId, id),
+    lookUpLater: ({ channel_id: channelId, id, guild_id: guildId }) =>
+      missed.lookAgain(channelId, id, guildId),
     lookUpFirst: (channelId) => missed.searchFirst(channelId),
     signal,
     clock,
@@ -107,6 +108,11 @@ export function createIntake(options: {
   const missed = createMissedMessages({
     api,
     history,
+    records: options.records,
+    async holdsConversations(channelId) {
+      const type = (await directory.channelIfReadable(channelId))?.type;
+      return type !== undefined && !isThreadType(type) && !isDirectType(type);
+    },
     isAnsweredWhole: async (channelId, guildId) => {
       const place = await receiver.placeSettings({
         ...(guildId === undefined ? {} : { server: toGuildPlace(guildId) }),

@@ -27,7 +27,9 @@ interface MessageOptions {
   /** Returns the language in which the author of a message is told something. */
   readonly languageOf: (message: GatewayMessageCreateDispatchData) => Language;
   /** Looks for this message and later ones once the store is available. */
-  readonly lookUpLater: (message: Pick<GatewayMessageCreateDispatchData, "channel_id" | "id">) => void;
+  readonly lookUpLater: (
+    message: Pick<GatewayMessageCreateDispatchData, "channel_id" | "guild_id" | "id">,
+  ) => void;
   /** Makes a look-up that waited for the store. Returns whether it did, and so took the earlier messages. */
   readonly lookUpFirst: (channelId: string) => Promise<boolean>;
   /** Aborts when the platform stops. */

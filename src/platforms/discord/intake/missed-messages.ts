@@ -1,48 +1,19 @@
-import type { APIMessage } from "discord.js";
 import type { Clock } from "../../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../../core/errors.ts";
-import type { ConversationHistory } from "../../../core/platform.ts";
-import type { ConversationSummary } from "../../../core/storage.ts";
+import type { Records } from "../../../core/storage.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inTime, sleepUnlessAborted, systemClock, untilAborted } from "../../../support/clock.ts";
-import { createConcurrencyLimit, createKeyedQueue } from "../../../support/queues.ts";
+import { createKeyedQueue } from "../../../support/queues.ts";
 import { createRecent } from "../../../support/recent.ts";
 import { backoffMs, retry } from "../../../support/retry.ts";
-import {
-  commandPrefix,
-  idPrefix,
-  parseChannelPlace,
-  parseConversationId,
-  parseEventKey,
-  parseGuildPlace,
-  snowflakeAt,
-} from "../address.ts";
-import type { DiscordApi } from "../transport/api.ts";
+import { snowflakeAt } from "../address.ts";
 import type { ChannelActivity } from "../transport/gateway-events.ts";
 import type { Shard } from "../transport/shards.ts";
 import { isEdited } from "./message-changes.ts";
+import { createGaps, searchedMs, type Gap, type GapOptions, type MissedMessage } from "./missed-gaps.ts";
 
-/** Older messages are not answered. */
-const searchedMs = 60 * 60_000;
-/** How many messages of each conversation are read, the bot's own and known ones included. */
-const maxMessages = 300;
-const pageSize = 100;
-/**
- * How many stored messages of a conversation are read to find its last one before the session. The second
- * reading is for one in which much was said in the minute before.
- */
-const storedPages = [20, 500] as const;
-/** How many conversations are read, the most recent first. */
-const maxConversations = 100;
-/**
- * How many channels that contain conversations are searched for mentions, a page each, the most recent first.
- * Live messages wait for them.
- */
-const maxChannels = 50;
-/** The number of concurrent requests. Live messages come first. */
-const maxConcurrent = 3;
-/** Messages from shortly before the session count as live, because the clocks differ. */
-const clockMarginMs = 60_000;
+/** When a session counts as known, if all that was found at its start is read by then. */
+const knownAfterMs = 60_000;
 
 /** How many other channels and threads with activity are read slowly in each session. */
 const maxOthers = 1000;
@@ -74,10 +45,10 @@ interface MissedMessages {
    */
   guildAvailable(guildId: string, channels: readonly ChannelActivity[]): void;
   /**
-   * Searches again, unless a search waits for the store, since a message was not accepted. Searches go back
-   * to it although a later one may be stored by then. Contract: must not throw.
+   * Reads a channel again from a message on that was not accepted, once the store responds, although a later
+   * one may be stored by then. Contract: must not throw.
    */
-  lookAgain(channelId: string, messageId: string): void;
+  lookAgain(channelId: string, messageId: string, guildId?: string): void;
   /** Resolves when a channel is caught up, for which live messages wait up to 30 s. `undefined`: it is. */
   pending(channelId: string): Promise<void> | undefined;
   /**
@@ -92,50 +63,27 @@ interface MissedMessages {
 interface Session {
   readonly shard: Shard;
   readonly startedAt: number;
+  /** Since when something may have been missed. It is `undefined` until the store was searched. */
+  since: number | undefined;
   /** Resolves when it is known what its conversations may have missed. */
   done: Promise<void>;
   readonly channels: Set<string>;
   others: number;
 }
 
-/** A missed message, with the server it is in. */
-type MissedMessage = APIMessage & { readonly guild_id?: string };
-
-/** A part of a channel that the bot may have missed. */
-interface Gap {
-  readonly channelId: string;
-  readonly guildId: string | undefined;
-  /** Messages after `after` are read. `lastSeen` is the last one in the store, which may have been edited. */
-  readonly after: bigint;
-  readonly lastSeen?: bigint;
-  /** For a channel that contains conversations, only its newest page is read, and only for mentions. */
-  readonly isChannel: boolean;
-}
-
-/** Finds what may have been missed, and reads it. */
-interface Gaps {
-  /** Finds gaps before the session's start. What came later was delivered live, perhaps before this. */
-  find(session: Pick<Session, "shard" | "startedAt">): Promise<Gap[]>;
-  /** Returns all messages of a gap, oldest first, and those of them that were missed. */
-  read(gap: Gap): Promise<{ readonly all: MissedMessage[]; readonly missed: MissedMessage[] }>;
-}
-
 /** The options of {@link createMissedMessages}. */
-interface MissedOptions {
-  readonly api: Pick<DiscordApi, "listMessages">;
-  readonly history: Pick<ConversationHistory, "conversations" | "history" | "restored">;
-  /** Returns the bot's user id. It is called once the bot is connected. */
-  readonly botId: () => string;
+interface MissedOptions extends GapOptions {
+  /** Stores when the last session of a shard began. */
+  readonly records: Pick<Records, "get" | "set">;
   readonly take: (message: MissedMessage) => void;
   /** Called with each edited message of a person. */
   readonly onEdited: (message: MissedMessage) => void;
-  /** Whether every message of a channel is for the bot. */
-  readonly isAnsweredWhole: (channelId: string, guildId: string | undefined) => Promise<boolean>;
+  /** Whether messages of a channel begin conversations elsewhere. In threads and direct messages they go on. */
+  readonly holdsConversations: (channelId: string) => Promise<boolean>;
   /** Discord's time, in Unix milliseconds. */
   readonly now: () => number;
   /** The default is the time of this process. */
   readonly clock?: Clock | undefined;
-  readonly signal: AbortSignal;
   readonly log: Log;
 }
 
@@ -150,6 +98,8 @@ export function createMissedMessages(options: MissedOptions): MissedMessages {
   const unaccepted = createRecent<bigint>(maxUnaccepted);
   const gaps = createGaps({ ...options, unacceptedIn: (channelId) => unaccepted.get(channelId) });
   const others = createKeyedQueue();
+  /** The channels of messages that were not accepted, with their server. */
+  const toReadAgain = new Map<string, string | undefined>();
   /** Reads in progress, by channel, and until when live messages wait for them. */
   const reading = new Map<string, { readonly work: Promise<void>; readonly holdsUntil: number }>();
   /** The searches in progress, including those that wait for the store. */
@@ -208,19 +158,44 @@ export function createMissedMessages(options: MissedOptions): MissedMessages {
     }
   }
 
+  const markOf = ({ id }: Shard): string => `discord:session:${id}`;
+
+  /** Reads the mark, and finds what was missed. With a new store this session is the mark at once. */
+  async function search(session: Session, before: Session | undefined): Promise<readonly Gap[]> {
+    const mark = await options.records.get(markOf(session.shard));
+    const known = typeof mark === "number" ? mark : before?.startedAt;
+    const { since, found } = await gaps.find(session, known);
+    session.since = since;
+    if (since === session.startedAt) await options.records.set(markOf(session.shard), since);
+    return found;
+  }
+
+  /** Notes a session, once what was missed before it is read. Otherwise the next start reads it again. */
+  async function noteKnown(session: Session): Promise<void> {
+    await clock.sleep(knownAfterMs, signal);
+    await session.done;
+    await others.run("", () => Promise.resolve());
+    await Promise.all([...reading.values()].map(({ work }) => work));
+    if (session.since !== undefined && sessions.includes(session))
+      await options.records.set(markOf(session.shard), session.startedAt);
+  }
+
   function start(shard: Shard = onlyShard): void {
+    const startedAt = now();
     const current: Session = {
       shard,
-      startedAt: now(),
+      startedAt,
+      since: undefined,
       done: Promise.resolve(),
       channels: new Set(),
       others: 0,
     };
-    const first = gaps.find(current);
+    const before = sessions.find(({ shard: { id } }) => id === shard.id);
+    const first = search(current, before);
     let attempts = 0;
     current.done = untilDone(
       "conversations",
-      () => (attempts++ === 0 ? first : gaps.find(current)),
+      () => (attempts++ === 0 ? first : search(current, before)),
       searchBackoff,
     ).then((found = []) => {
       searches.delete(current.done);
@@ -236,6 +211,33 @@ export function createMissedMessages(options: MissedOptions): MissedMessages {
     );
     searching.add(mine);
     void mine.then(() => searching.delete(mine));
+    noteKnown(current).catch((error: unknown) => log.debug({ err: error }, "session not noted in the store"));
+  }
+
+  /** Reads the channels of messages that were not accepted, once the store responds. */
+  function searchUnaccepted(): void {
+    const again = untilDone("channels of messages not accepted", findUnaccepted, searchBackoff).then(
+      (found = []) => {
+        searches.delete(again);
+        readGaps(found);
+      },
+    );
+    searches.add(again);
+  }
+
+  async function findUnaccepted(): Promise<readonly Gap[]> {
+    await options.records.get(markOf(onlyShard));
+    const wanted = [...toReadAgain];
+    const found = await Promise.all(
+      wanted.map(async ([channelId, guildId]): Promise<readonly Gap[]> => {
+        const first = unaccepted.get(channelId);
+        if (first === undefined) return [];
+        const isChannel = await options.holdsConversations(channelId);
+        return [{ channelId, guildId, after: first - 1n, lastSeen: first - 1n, isChannel }];
+      }),
+    );
+    for (const [channelId] of wanted) toReadAgain.delete(channelId);
+    return found.flat();
   }
 
   function isHeld(channelId: string): boolean {
@@ -254,13 +256,14 @@ export function createMissedMessages(options: MissedOptions): MissedMessages {
   async function searchOthers(guildId: string, channels: readonly ChannelActivity[]): Promise<void> {
     const current = sessions.findLast(({ shard }) => shard.has(guildId));
     if (current === undefined) return;
-    const after = snowflakeAt(current.startedAt - searchedMs);
+    const earliest = snowflakeAt(current.startedAt - searchedMs);
     // This is done before the wait, since a large server's channels are not kept.
-    const active = channels.filter(({ lastMessageId }) => BigInt(lastMessageId) > after);
+    const active = channels.filter(({ lastMessageId }) => BigInt(lastMessageId) > earliest);
     if (active.length === 0) return;
     await current.done;
+    const after = snowflakeAt(current.since ?? current.startedAt);
     const recent = active
-      .filter(({ id }) => !current.channels.has(id))
+      .filter(({ id, lastMessageId }) => BigInt(lastMessageId) > after && !current.channels.has(id))
       .sort((a, b) => Number(BigInt(b.lastMessageId) - BigInt(a.lastMessageId)));
     for (const { id, isOwnThread = false } of recent.slice(0, maxOthers - current.others)) {
       current.channels.add(id);
@@ -276,11 +279,12 @@ export function createMissedMessages(options: MissedOptions): MissedMessages {
   return {
     start,
     guildAvailable: (guildId, channels) => void searchOthers(guildId, channels),
-    lookAgain(channelId, messageId) {
+    lookAgain(channelId, messageId, guildId) {
       const id = BigInt(messageId);
       const before = unaccepted.get(channelId);
       unaccepted.set(channelId, before === undefined || id < before ? id : before);
-      if (searches.size === 0) for (const { shard } of sessions) start(shard);
+      toReadAgain.set(channelId, guildId);
+      if (searches.size === 0) searchUnaccepted();
     },
     async searchFirst(channelId) {
       if (searches.size === 0 && !isHeld(channelId)) return false;
@@ -292,150 +296,4 @@ export function createMissedMessages(options: MissedOptions): MissedMessages {
     },
     pending: (channelId) => (searching.size === 0 && !isHeld(channelId) ? undefined : hold(channelId)),
   };
-}
-
-function createGaps(
-  options: Pick<MissedOptions, "api" | "history" | "botId" | "isAnsweredWhole" | "signal"> & {
-    readonly unacceptedIn: (channelId: string) => bigint | undefined;
-  },
-): Gaps {
-  const { api, history, signal } = options;
-  const limit = createConcurrencyLimit(maxConcurrent);
-
-  /** Returns the id of the last stored message from before the session, or of the beginning of the thread. */
-  async function lastStoredBefore(
-    sessionStart: bigint,
-    channelId: string,
-    { conversationId }: ConversationSummary,
-  ): Promise<bigint> {
-    // A thread that people opened is known from the first mention on. Earlier ones were not for the bot.
-    const start = BigInt(channelId);
-    let oldest = start;
-    for (const pageLength of storedPages) {
-      const messages = await history.history(conversationId, { maxMessages: pageLength });
-      const ids = messages
-        .map(({ turnKey }) => BigInt(parseEventKey(turnKey) ?? 0))
-        .filter((id) => id > start);
-      const before = ids.filter((id) => id < sessionStart);
-      if (before.length > 0 || messages.length < pageLength)
-        return before.reduce((last, id) => (id > last ? id : last), start);
-      oldest = ids[0] ?? start;
-    }
-    // Still more was said since then, so that what was said before is stored.
-    return oldest;
-  }
-
-  async function find({ startedAt, shard }: Pick<Session, "shard" | "startedAt">): Promise<Gap[]> {
-    const earliest = snowflakeAt(startedAt - searchedMs);
-    const sessionStart = snowflakeAt(startedAt - clockMarginMs);
-    const [all, threads] = (
-      await Promise.all([
-        history.conversations(idPrefix),
-        history.conversations(idPrefix, { without: commandPrefix }),
-      ])
-    ).map((found) => found.filter((summary) => mayBeOf(summary, shard))) as [
-      ConversationSummary[],
-      ConversationSummary[],
-    ];
-    const gaps = new Map<string, Gap>();
-    for (const summary of threads.slice(0, maxConversations)) {
-      const channelId = parseConversationId(summary.conversationId);
-      if (channelId === undefined) continue;
-      const lastStored = await lastStoredBefore(sessionStart, channelId, summary);
-      const unaccepted = options.unacceptedIn(channelId);
-      const lastSeen = unaccepted !== undefined && unaccepted <= lastStored ? unaccepted - 1n : lastStored;
-      const after = lastSeen > earliest ? lastSeen - 1n : earliest;
-      gaps.set(channelId, { channelId, guildId: guildOf(summary), after, lastSeen, isChannel: false });
-    }
-    const recent = [...all, ...threads].sort((a, b) => b.updatedAt - a.updatedAt);
-    let channels = 0;
-    for (const summary of recent) {
-      for (const channelId of (summary.within ?? []).flatMap((place) => parseChannelPlace(place) ?? [])) {
-        if (gaps.has(channelId) || channels >= maxChannels) continue;
-        channels += 1;
-        gaps.set(channelId, { channelId, guildId: guildOf(summary), after: earliest, isChannel: true });
-      }
-    }
-    return [...gaps.values()];
-  }
-
-  /** Returns the messages of a gap, oldest first. */
-  async function readMessages({ channelId, after, isChannel }: Gap): Promise<APIMessage[]> {
-    if (isChannel) {
-      const page = await limit(() => api.listMessages(channelId, { limit: pageSize, isPatient: true }));
-      return page.filter(({ id }) => BigInt(id) > after).toReversed();
-    }
-    const messages: APIMessage[] = [];
-    let last = after.toString();
-    while (messages.length < maxMessages) {
-      signal.throwIfAborted();
-      const from = last;
-      const page = await limit(() =>
-        api.listMessages(channelId, { after: from, limit: pageSize, isPatient: true }),
-      );
-      messages.push(...page.toReversed());
-      if (page.length < pageSize) break;
-      last = page[0]?.id ?? last;
-    }
-    return messages;
-  }
-
-  /** Whether all of its messages are for the bot. While the settings cannot be read, only mentions are. */
-  async function isAnsweredWhole({ channelId, guildId }: Gap): Promise<boolean> {
-    const [answer] = await Promise.allSettled([options.isAnsweredWhole(channelId, guildId)]);
-    return answer.status === "fulfilled" && answer.value;
-  }
-
-  /**
-   * Whether Discord shows that a message was taken: the bot opened its thread. A restored store does not know
-   * some messages; the bot has taken such a message also where it replied to it, with an answer or a refusal,
-   * or wrote later in the conversation, where turns run in order.
-   */
-  function wasAnsweredBefore({ id, thread }: APIMessage, own: readonly APIMessage[]): boolean {
-    if (thread !== undefined && "owner_id" in thread && thread.owner_id === options.botId()) return true;
-    if (history.restored === undefined) return false;
-    const { backedUpAt, restoredAt } = history.restored;
-    const isLost =
-      BigInt(id) >= snowflakeAt(backedUpAt - clockMarginMs) &&
-      BigInt(id) <= snowflakeAt(restoredAt + clockMarginMs);
-    return (
-      isLost &&
-      own.some(({ id: later, message_reference: to }) =>
-        to === undefined ? BigInt(later) > BigInt(id) : to.message_id === id,
-      )
-    );
-  }
-
-  return {
-    find,
-    async read(gap) {
-      const messages = await readMessages(gap);
-      const isWhole = !gap.isChannel || (await isAnsweredWhole(gap));
-      const own = messages.filter(({ author }) => author.id === options.botId());
-      const withServer = (message: APIMessage): MissedMessage =>
-        gap.guildId === undefined ? message : { ...message, guild_id: gap.guildId };
-      const missed = messages.filter(
-        (message) =>
-          message.author.bot !== true &&
-          BigInt(message.id) > (gap.lastSeen ?? 0n) &&
-          !wasAnsweredBefore(message, own) &&
-          (isWhole || mentionsAnyone(message)),
-      );
-      return { all: messages.map(withServer), missed: missed.map(withServer) };
-    },
-  };
-}
-
-/** Whether a conversation may be of this shard. Its server is stored only with its first answer. */
-function mayBeOf(summary: ConversationSummary, shard: Shard): boolean {
-  const guildId = guildOf(summary);
-  return guildId === undefined || shard.has(guildId);
-}
-
-function guildOf({ within = [] }: ConversationSummary): string | undefined {
-  return within.map((place) => parseGuildPlace(place)).find((id) => id !== undefined);
-}
-
-function mentionsAnyone({ mentions, mention_roles: roles }: APIMessage): boolean {
-  return mentions.length > 0 || roles.length > 0;
 }

@@ -12,6 +12,7 @@ import { createDiscordSimulator, type DiscordSimulator } from "../../../simulato
 import { fasterRateLimits } from "../../../simulators/discord/rate-limits.ts";
 import { until as look } from "../../../simulators/discord/until.ts";
 import { createFlowingClock, hastened } from "../../../support/flowing-clock.ts";
+import { createSharedMemory } from "../../../support/memory-records.ts";
 import { silentLog } from "../../../support/silent-log.ts";
 
 /** The clock of these tests' platforms. While a test waits, its time passes twenty times as fast. */
@@ -82,7 +83,7 @@ export interface Harness {
   platform: Platform;
   receiver: RecordingReceiver;
   readonly lines: LogLine[];
-  /** Stops the platform and starts another one, which remembers nothing. */
+  /** Stops the platform and starts another one, which remembers nothing but the store's records. */
   readonly restart: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
@@ -104,6 +105,7 @@ export async function startHarness(
   });
   prepare?.(simulator);
   const { log, lines } = createListLog();
+  const { records } = createSharedMemory();
   const start = async (acceptedBefore: readonly string[]) => {
     const platform = hastened(
       createDiscordPlatform({
@@ -111,6 +113,7 @@ export async function startHarness(
         apiUrl: simulator.apiUrl,
         commands,
         shards,
+        records,
         log,
         now: simulator.world.now,
         clock,

@@ -1,86 +1,14 @@
-import type { APIMessage, GatewayMessageCreateDispatchData } from "discord.js";
+import type { GatewayMessageCreateDispatchData } from "discord.js";
 import { afterEach, beforeEach, describe, expect, it, test, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import type { ConversationHistory } from "../../../../src/core/platform.ts";
-import type { StoredMessage } from "../../../../src/core/storage.ts";
 import { createMessageIntake } from "../../../../src/platforms/discord/intake/messages.ts";
-import { createMissedMessages } from "../../../../src/platforms/discord/intake/missed-messages.ts";
 import { systemClock } from "../../../../src/support/clock.ts";
 import { message, silentLog } from "../../../support/fakes.ts";
 import { createRecordingReceiver } from "../../../support/recording-receiver.ts";
 import { type Harness, startHarness, until } from "./harness.ts";
+import { idAt, minute, now, setUp } from "./missed-setup.ts";
 
 describe("missed messages", () => {
-  const now = Date.UTC(2026, 5, 1);
-  const idAt = (msAgo: number, n = 0) => String((BigInt(now - msAgo - 1_420_070_400_000) << 22n) + BigInt(n));
-  const minute = 60_000;
-
-  /** Sets up Discord and a store in memory. Each conversation has stored ids and ids in its channel. */
-  function setUp(
-    conversations: Record<
-      string,
-      { known: readonly string[]; channel: readonly string[]; within?: readonly string[] }
-    >,
-    /** The messages that are not only an id. */
-    details: Readonly<Record<string, Partial<APIMessage>>> = {},
-    restored?: ConversationHistory["restored"],
-  ) {
-    const taken: string[] = [];
-    const edited: string[] = [];
-    const asked: string[] = [];
-    const state = { storeFails: 0, discordFails: 0, concurrent: 0, maxConcurrent: 0 };
-    const stopping = new AbortController();
-    const missed = createMissedMessages({
-      isAnsweredWhole: async (channelId) => channelId === "555",
-      onEdited: ({ id }) => edited.push(id),
-      api: {
-        async listMessages(channelId, { after, limit }) {
-          asked.push(channelId);
-          state.maxConcurrent = Math.max(state.maxConcurrent, ++state.concurrent);
-          await new Promise((resolve) => setTimeout(resolve, 10));
-          state.concurrent -= 1;
-          if (state.discordFails-- > 0) throw new ParleyError("platform-unreachable", "Discord returned 503");
-          const channel = (conversations[`discord:${channelId}`] ?? conversations[`channel ${channelId}`])
-            ?.channel;
-          if (channel === undefined) throw new ParleyError("platform-rejected", "Unknown Channel");
-          return channel
-            .filter((id) => BigInt(id) > BigInt(after ?? 0))
-            .slice(...(after === undefined ? [-limit] : [0, limit]))
-            .toReversed()
-            .map((id) => ({ id, channel_id: channelId, author: { bot: id.endsWith("9") }, ...details[id] }))
-            .map((message) => ({ mentions: [], mention_roles: [], ...message }) as unknown as APIMessage);
-        },
-      },
-      botId: () => "bot",
-      history: {
-        restored,
-        async conversations(prefix, { without } = {}) {
-          if (state.storeFails > 0) throw new ParleyError("store-unavailable", "away");
-          return Object.entries(conversations)
-            .filter(([id]) => id.startsWith(prefix) && (without === undefined || !id.startsWith(without)))
-            .slice(0, 200)
-            .map(([conversationId, { within = [] }]) => ({
-              conversationId,
-              title: "",
-              updatedAt: 0,
-              within,
-            }));
-        },
-        history: (id, { maxMessages }) =>
-          Promise.resolve(
-            (conversations[id]?.known ?? [])
-              .slice(-maxMessages)
-              .map((turnKey) => ({ turnKey }) as StoredMessage),
-          ),
-      },
-      take: (message) => void taken.push(message.id),
-      now: () => now,
-      signal: stopping.signal,
-      log: silentLog,
-    });
-    return { missed, taken, edited, asked, state, stopping };
-  }
-
   describe("missed messages", () => {
     beforeEach(() => void vi.useFakeTimers());
     afterEach(() => void vi.useRealTimers());
@@ -338,24 +266,6 @@ describe("missed messages", () => {
       expect(taken).toEqual([mention, role]);
     });
 
-    it("are, where the store was restored, not those that the bot has replied to", async () => {
-      const [refused, missedOne] = [idAt(20 * minute), idAt(10 * minute)];
-      const notice = `${BigInt(idAt(15 * minute)) / 10n}9`;
-      const { missed, taken } = setUp(
-        { "discord:7": { known: [], channel: [refused, notice, missedOne] } },
-        {
-          [notice]: {
-            author: { id: "bot", bot: true } as never,
-            message_reference: { message_id: refused } as never,
-          },
-        },
-        { backedUpAt: now - 40 * minute, restoredAt: now - minute },
-      );
-      missed.start();
-      await vi.advanceTimersByTimeAsync(200);
-      expect(taken).toEqual([missedOne]);
-    });
-
     it("are mentions in other channels in which somebody wrote lately, a thousand of them, slowly", async () => {
       const mention = idAt(minute);
       const ids = Array.from({ length: 1100 }, (_, n) => `${n + 1}`);
@@ -364,6 +274,8 @@ describe("missed messages", () => {
           ids.map((id) => [`channel ${id}`, { known: [], channel: id === "1100" ? [mention] : [] }]),
         ),
         { [mention]: { mentions: [{ id: "bot" }] as never } },
+        undefined,
+        now - 120 * minute,
       );
       missed.start();
       // The first fifty are older than an hour, and as many others are past the limit.
@@ -379,10 +291,12 @@ describe("missed messages", () => {
 
     it("are all messages in an active thread that the bot has opened, however old its conversation is", async () => {
       const [one, other] = [idAt(20 * minute), idAt(10 * minute)];
-      const { missed, taken } = setUp({
-        "channel 8": { known: [], channel: [one] },
-        "channel 9": { known: [], channel: [other] },
-      });
+      const { missed, taken } = setUp(
+        { "channel 8": { known: [], channel: [one] }, "channel 9": { known: [], channel: [other] } },
+        {},
+        undefined,
+        now - 120 * minute,
+      );
       missed.start();
       missed.guildAvailable("1", [
         { id: "8", lastMessageId: one, isOwnThread: true },
@@ -401,25 +315,13 @@ describe("missed messages", () => {
           [taken1]: { mentions, thread: { id: taken1, owner_id: "bot" } as never },
           [missedOne]: { mentions },
         },
+        undefined,
+        now - 120 * minute,
       );
       missed.start();
       missed.guildAvailable("1", [{ id: "8", lastMessageId: missedOne }]);
       await vi.advanceTimersByTimeAsync(200);
       expect(taken).toEqual([missedOne]);
-    });
-
-    it("are, of the time that a restored store does not know, only those after which the bot wrote nothing", async () => {
-      const [early, answered, missedOne] = [idAt(50 * minute), idAt(30 * minute), idAt(10 * minute)];
-      const answer = `${BigInt(idAt(29 * minute)) / 10n}8`;
-      const restored = { backedUpAt: now - 40 * minute, restoredAt: now - minute };
-      const { missed, taken } = setUp(
-        { "discord:7": { known: [], channel: [early, answered, answer, missedOne] } },
-        { [answer]: { author: { id: "bot", bot: true } as never } },
-        restored,
-      );
-      missed.start();
-      await vi.advanceTimersByTimeAsync(200);
-      expect(taken).toEqual([early, missedOne]);
     });
   });
 });
