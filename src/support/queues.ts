@@ -70,13 +70,23 @@ interface Waiter {
   readonly start: () => void;
 }
 
-/** Limits what is in use at once. Keys take turns, so that one busy key does not delay the others. */
+/**
+ * Limits what is in use at once. Keys take turns, so that one busy key does not delay the others: who gives
+ * units back comes after all who wait for theirs.
+ */
 export function createFairSemaphore({ max, maxPerKey }: FairSemaphoreOptions) {
   const usedByKey = new Map<string, number>();
   /** The order is that in which keys are served next. */
   const queues = new Map<string, Waiter[]>();
   let used = 0;
   let waiting = 0;
+
+  /** Lets all others be served before a key. */
+  function moveBack(key: string): void {
+    const queue = queues.get(key);
+    queues.delete(key);
+    if (queue !== undefined && queue.length > 0) queues.set(key, queue);
+  }
 
   function take(key: string, units: number): Release {
     used += units;
@@ -89,6 +99,7 @@ export function createFairSemaphore({ max, maxPerKey }: FairSemaphoreOptions) {
       const left = (usedByKey.get(key) ?? 0) - units;
       if (left > 0) usedByKey.set(key, left);
       else usedByKey.delete(key);
+      moveBack(key);
       serve();
     };
   }
@@ -104,8 +115,7 @@ export function createFairSemaphore({ max, maxPerKey }: FairSemaphoreOptions) {
         // A large request keeps its position, because smaller ones could otherwise delay it for ever.
         if (used + first.units > max) return;
         queue.shift();
-        queues.delete(key);
-        if (queue.length > 0) queues.set(key, queue);
+        moveBack(key);
         waiting -= 1;
         first.start();
         isServing = true;

@@ -1,3 +1,4 @@
+import { deflateSync } from "node:zlib";
 import { strToU8, zipSync } from "fflate";
 
 /** The options of {@link makePdf}. */
@@ -36,6 +37,23 @@ export function makePdf(pages: readonly (readonly string[])[], options: PdfOptio
     const number = add(`<< /Filter /Standard /V 1 /R 2 /O <${key}> /U <${key}> /P -4 >>`);
     encrypt = `/Encrypt ${number} 0 R /ID [<${"00".repeat(16)}> <${"00".repeat(16)}>]`;
   }
+  return toPdf(objects, encrypt);
+}
+
+/** Makes a PDF of 1 kB whose page is so many bytes of blanks, packed twice. */
+export function makePdfBomb(bytes: number): Uint8Array {
+  const packed = deflateSync(deflateSync(Buffer.alloc(bytes, " ")));
+  const filters = `/Length ${packed.length} /Filter [/FlateDecode /FlateDecode]`;
+  return toPdf([
+    "<< /Type /Catalog /Pages 2 0 R >>",
+    "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+    "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents 4 0 R >>",
+    `<< ${filters} >>\nstream\n${packed.toString("latin1")}\nendstream`,
+  ]);
+}
+
+/** Makes a PDF of these objects, numbered from 1, the first of which is its catalogue. */
+function toPdf(objects: readonly string[], encrypt = ""): Uint8Array {
   const offsets: number[] = [];
   let file = "%PDF-1.4\n";
   for (const [index, body] of objects.entries()) {

@@ -2,7 +2,7 @@ import { randomUUID, createHash } from "node:crypto";
 import { decodeInTurn, loadSharp, openPicture } from "../../media/image.ts";
 import type { CutInput, CutMessage } from "../../media/recordings/cut-into-parts.ts";
 import { sniff } from "../../media/sniff.ts";
-import { runBoundedWorker } from "../../support/bounded-worker.ts";
+import { runBoundedProcess } from "../../support/bounded-worker.ts";
 import { sleep } from "../../support/clock.ts";
 import { createKeyedQueue } from "../../support/queues.ts";
 import { toDataUri, toPicturePart } from "../../wire/pictures.ts";
@@ -199,7 +199,7 @@ export function toWords(text: string): string[] {
   return text.match(/\s{0,15}(?:[^\s\uD800-\uDFFF]|[\uD800-\uDBFF][\uDC00-\uDFFF]){1,14}|[^]{1,2}/g) ?? [];
 }
 
-/** A recording is read in its own thread, since hostile files make libraries loop. These limits end it. */
+/** A recording is read in its own process, since hostile files make libraries loop. These limits end it. */
 const readLimits = { timeoutMs: 30_000, maxHeapMb: 256, maxGrowthBytes: 500_000_000 };
 /** One recording at a time limits the memory and leaves a processor to others. */
 const queue = createKeyedQueue();
@@ -231,11 +231,15 @@ export async function describeRecording(
   };
   try {
     await queue.run("read", async () => {
-      // The recording is copied, since the thread takes its memory over. It is cut only where it must be
-      // decoded.
+      // It is cut only where it must be decoded.
       const whole = { wholeSeconds: Infinity, wholeBytes: Infinity, partSeconds: maxSeconds, maxSeconds };
-      const input: CutInput = { bytes: new Uint8Array(bytes), mediaType, container, ...whole };
-      await runBoundedWorker(worker, input, readLimits, onMessage, signal);
+      const input: Omit<CutInput, "bytes"> & { readonly bytes: Buffer } = {
+        bytes,
+        mediaType,
+        container,
+        ...whole,
+      };
+      await runBoundedProcess(worker, input, readLimits, onMessage, signal);
     });
     if (seconds === 0) throw new Error("no samples");
   } catch (error) {

@@ -1,5 +1,5 @@
 import { createFairSemaphore } from "../../support/queues.ts";
-import { runBoundedWorker } from "../../support/bounded-worker.ts";
+import { runBoundedProcess } from "../../support/bounded-worker.ts";
 
 /** The documents whose text can be read. */
 export type DocumentFormat = "pdf" | "docx" | "xlsx" | "pptx" | "odt" | "ods" | "odp";
@@ -28,7 +28,7 @@ export interface DocumentText {
  */
 export type DocumentProblem = "encrypted" | "damaged" | "no-text" | "too-large" | "timeout" | "memory";
 
-/** The error that is thrown inside the worker thread. */
+/** The error that is thrown inside the process. */
 export class DocumentError extends Error {
   readonly problem: DocumentProblem;
 
@@ -53,18 +53,21 @@ export const documentLimits = {
   sheetBytes: 8_000_000,
 } as const;
 
-/** The worker for one document. It alone loads the libraries, whose memory is free when it ends. */
-const workerLimits = { timeoutMs: 20_000, maxHeapMb: 384, maxGrowthBytes: 600_000_000 };
+/**
+ * The process for one document. Its memory is free when it ends, and a hostile file takes no other's: buffers,
+ * which a PDF of 1 kB can make of any size, are not part of a heap.
+ */
+const processLimits = { timeoutMs: 20_000, maxHeapMb: 384, maxGrowthBytes: 400_000_000 };
 const worker = new URL("./document-worker.ts", import.meta.url);
 
-/** One document at a time limits the memory. Those who wait take turns. */
-const turns = createFairSemaphore({ max: 1, maxPerKey: 1 });
+/** Two documents at a time limit the memory, one of a person. Those who wait take turns. */
+const turns = createFairSemaphore({ max: 2, maxPerKey: 1 });
 
 /** The message that the worker posts. */
 export type DocumentMessage = DocumentText | { readonly problem: DocumentProblem };
 
 /**
- * Reads the text of a document in a worker thread, with at most 20 s, 384 MB of heap, 200 pages and 100,000
+ * Reads the text of a document in a process of its own, with at most 20 s, 400 MB, 200 pages and 100,000
  * characters. It never blocks the event loop. A document that cannot be read is a `problem`, not an error.
  * @param key who waits in turn, e.g. a person
  * @throws the signal's reason
@@ -78,18 +81,21 @@ export async function readDocument(
   const release = await turns.acquire(key, 1, signal);
   try {
     let message: DocumentMessage = { problem: "damaged" };
-    // The bytes are copied, since the thread takes their memory over.
-    const input = { bytes: new Uint8Array(bytes), format };
-    const outcome = await runBoundedWorker(
+    const input = { bytes, format };
+    const outcome = await runBoundedProcess(
       worker,
       input,
-      workerLimits,
+      processLimits,
       (posted) => {
         message = posted as DocumentMessage;
       },
       signal,
     );
     return outcome === "done" ? message : { problem: outcome };
+  } catch {
+    signal.throwIfAborted();
+    // The system ends a process where it is short of memory.
+    return { problem: "memory" };
   } finally {
     release();
   }

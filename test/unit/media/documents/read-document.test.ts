@@ -6,6 +6,7 @@ import {
   makeDocxBomb,
   makeOpenDocument,
   makePdf,
+  makePdfBomb,
   makePptx,
   makeXlsx,
 } from "../../../support/documents.ts";
@@ -157,6 +158,17 @@ describe("readDocument", () => {
     const answer = await read(withFalseSizes(makeDocxBomb(80_000_000)), "docx");
     expect(answer).toHaveProperty("problem");
     expect(process.memoryUsage.rss() - before).toBeLessThan(150_000_000);
+  });
+
+  it("ends a PDF of 1 kB that takes hundreds of megabytes, which are not taken from this process", async () => {
+    const bomb = makePdfBomb(300_000_000);
+    expect(bomb.length).toBeLessThan(1500);
+    const before = process.memoryUsage.rss();
+    let most = 0;
+    const watch = setInterval(() => (most = Math.max(most, process.memoryUsage.rss() - before)), 10);
+    expect(await read(bomb, "pdf")).toEqual({ problem: "memory" });
+    clearInterval(watch);
+    expect(most).toBeLessThan(50_000_000);
   });
 
   it("ends a document that takes too much memory", async () => {
