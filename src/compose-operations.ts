@@ -27,7 +27,7 @@ import {
 } from "./operations/http-server.ts";
 import type { DeliveryWaiting, MetricsSources, PlatformConnection } from "./operations/metrics.ts";
 import { createClientAddress } from "./support/http/client-address.ts";
-import { steadyClock, systemClock } from "./support/clock.ts";
+import { systemClock } from "./support/clock.ts";
 
 /** The parts of a running Parley. Some are functions, because they are created later than their users. */
 export interface RunningParts {
@@ -214,7 +214,7 @@ export function createConfiguredDashboard(
       gateway: { description: gateway.describe(), state: () => gateway.watch.known() },
       store,
       usage: (query) => store.spending.usage(query),
-      spentTodayUsd: () => store.spending.spentUsd({ kind: "deployment" }, steadyClock.now()),
+      spentTodayUsd: () => store.spending.spentUsd({ kind: "deployment" }, systemClock.now()),
       budgets: { dayUsd: config.BUDGET_DAY_USD, personDayUsd: config.BUDGET_PERSON_DAY_USD },
       history,
       day,
@@ -224,11 +224,11 @@ export function createConfiguredDashboard(
           platforms()
             .find(({ platform }) => id.startsWith(`${platform.id}:`))
             ?.platform.nameOf(id),
-        { now: () => steadyClock.now() },
+        { now: () => systemClock.now() },
       ),
       disk: () => diskOf(config),
       maxCalls: config.GATEWAY_CONCURRENCY,
-      now: () => steadyClock.now(),
+      now: () => systemClock.now(),
     }),
   });
 }

@@ -29,7 +29,7 @@ import {
   createPortCheck,
   type CheckSection,
 } from "./operations/run-checks.ts";
-import { steadyClock } from "./support/clock.ts";
+import { systemClock } from "./support/clock.ts";
 
 type ReadConfig = ReturnType<typeof readConfig>;
 
@@ -277,7 +277,7 @@ export async function runDoctor(
   const sections = await runChecks(await createDoctorSections({ ...io, environment, file, log }), {
     isLive: values.live === true,
     secrets,
-    now: () => steadyClock.now(),
+    now: () => systemClock.now(),
   });
   io.writeOut(values.json === true ? toReportJson(sections) : toReportText(sections, io.isColoured));
   return toExitCode(sections);

@@ -23,7 +23,7 @@ import {
   type SectionFindings,
 } from "./operations/run-checks.ts";
 import { isLoopback } from "./support/http/client-address.ts";
-import { steadyClock } from "./support/clock.ts";
+import { systemClock } from "./support/clock.ts";
 
 /** The {@link CommandIo} of a command that asks questions. */
 interface SetupIo extends CommandIo {
@@ -171,7 +171,7 @@ async function check(
   });
   return await runChecks(
     sections.filter(({ title }) => part === undefined || title === part),
-    { isLive: false, secrets, now: () => steadyClock.now() },
+    { isLive: false, secrets, now: () => systemClock.now() },
   );
 }
 

@@ -41,7 +41,7 @@ export interface WriteCondition extends EntryAddress {
   readonly mustBe?: string;
 }
 
-/** One step of an atomic write. Values are already encoded, and times are Unix ms of `steadyClock`. */
+/** One step of an atomic write. Values are already encoded, and times are Unix ms. */
 export type BackendChange =
   | {
       readonly kind: "set";

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { StoredBlob } from "../core/storage.ts";
 import type { Log } from "../core/telemetry.ts";
-import { steadyClock } from "../support/clock.ts";
+import { systemClock } from "../support/clock.ts";
 import { unlessMissing } from "../support/unless-missing.ts";
 import type { Encryption } from "./encryption.ts";
 import { type KeyValueStore, writeBatches, entryAt, folderOf } from "./key-value.ts";
@@ -62,7 +62,7 @@ export function createBlobFiles({ store, folder, log, encryption }: BlobFilesOpt
   /** Writes the file if it is missing, and touches an existing one, so that the sweep treats it as new. */
   const ensure = async (conversationId: string, hash: string, bytes: Uint8Array) => {
     const file = (encryption.isOn ? sealedFileOf : plainFileOf)(conversationId, hash);
-    const now = new Date(steadyClock.latest());
+    const now = new Date(systemClock.now());
     const isThere = await unlessMissing(utimes(file, now, now).then(() => true));
     if (isThere === true) return;
     await writeDurably(file, encryption.files.seal(entryAt.blob(conversationId, hash), bytes));

@@ -36,7 +36,7 @@ import { outliving } from "./retention.ts";
 import { createTextSearch, type TextSearch } from "./text-search.ts";
 import { createRollingSummary, replaceWithoutSummary } from "./rolling-summary.ts";
 import { createSlots, type Head, type Slot, toMessage } from "./slots.ts";
-import { systemClock, steadyClock } from "../support/clock.ts";
+import { systemClock } from "../support/clock.ts";
 
 /** The options of the log. */
 interface ConversationLogOptions {
@@ -115,7 +115,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
             ? []
             : [{ kind: "keep", at: entryAt.settings(conversationId), ttlMs: outlivingMs } as const]),
           ...noting.changes,
-          ...indexActivity(conversationId, steadyClock.now()),
+          ...indexActivity(conversationId, systemClock.now()),
           ...(message.author === undefined ? [] : indexAuthor(conversationId, message.author.id)),
         ],
       );
@@ -149,7 +149,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
           [unchanged],
           [
             { kind: "set", at: entryAt.settings(conversationId), value: merged, ttlMs: outlivingMs },
-            ...(isNew ? indexActivity(conversationId, steadyClock.now()) : []),
+            ...(isNew ? indexActivity(conversationId, systemClock.now()) : []),
             ...indexPlaces(conversationId, before?.within ?? [], merged.within ?? []),
             // Nothing from before a reset is sent to a model.
             ...(settings.resetAfter === undefined
@@ -249,7 +249,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
     async putBlob(conversationId, bytes, mediaType) {
       const hash = createHash("sha256").update(bytes).digest("hex");
       const index = indexes.blobs(conversationId);
-      await store.write([{ kind: "add-member", index, member: hash, score: steadyClock.now() }]);
+      await store.write([{ kind: "add-member", index, member: hash, score: systemClock.now() }]);
       await blobs.put(conversationId, hash, { bytes, mediaType }, outlivingMs);
       return { hash, mediaType, sizeBytes: bytes.byteLength };
     },

@@ -1,6 +1,6 @@
 import type { IncomingEvent, MessageEdit } from "../core/events.ts";
 import type { EventState, InboxEntry, NewEdit, TurnProgress } from "../core/inbox.ts";
-import { steadyClock } from "../support/clock.ts";
+import { expiryTime, systemClock } from "../support/clock.ts";
 import type { IndexChange } from "./backend.ts";
 import { inOrder } from "./conversation-index.ts";
 import { type KeyValueStore, writeBatches, type Change, indexes, entryAt } from "./key-value.ts";
@@ -22,7 +22,7 @@ const turnTtlMs = 90 * dayMs;
  */
 export function keptMs({ acceptedAt }: Pick<InboxRecord, "acceptedAt">, retentionMs?: number): number {
   if (retentionMs === undefined) return closedTtlMs;
-  return Math.min(closedTtlMs, Math.max(answeredTtlMs, acceptedAt + retentionMs - steadyClock.latest()));
+  return Math.min(closedTtlMs, Math.max(answeredTtlMs, acceptedAt + retentionMs - systemClock.now()));
 }
 
 /**
@@ -145,7 +145,7 @@ export function toEdited(
   const isCall = event.kind === "call";
   const edit: MessageEdit = {
     at,
-    takenAt: steadyClock.latest(),
+    takenAt: systemClock.now(),
     count: editsOf(record) + 1,
     attemptsBefore: Math.max(attemptsBefore, turn?.attempts ?? 0),
   };
@@ -214,8 +214,8 @@ export function unindexOpen({ key, conversationId }: IndexedEvent): IndexChange[
 
 /** Lists an event as answered until its entry expires, and drops expired ones from these indexes. */
 export function indexAnswered(event: IndexedEvent, ttlMs: number): IndexChange[] {
-  const now = steadyClock.earliest();
-  const expires = steadyClock.latest() + ttlMs;
+  const now = expiryTime() ?? 0;
+  const expires = systemClock.now() + ttlMs;
   return answeredIndexes(event).flatMap((index): IndexChange[] => [
     { kind: "trim-index", index, maxScore: now },
     { kind: "add-member", index, member: event.key, score: expires },

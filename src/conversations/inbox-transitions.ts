@@ -10,7 +10,7 @@ import type {
   StoppedAnswer,
   TurnProgress,
 } from "../core/inbox.ts";
-import { steadyClock } from "../support/clock.ts";
+import { systemClock } from "../support/clock.ts";
 import {
   after,
   answeredTtlMs,
@@ -220,7 +220,7 @@ export function reopenTurn(
     kind,
     ...(model === undefined ? {} : { model }),
     since: replaces.attempts,
-    requestedAt: steadyClock.latest(),
+    requestedAt: systemClock.now(),
   };
   const first = { ...toOpen(record), ...(redo === undefined ? {} : { redo }) };
   const records: ReopenedRecords["records"] = [first, ...others.map(toOpen)];

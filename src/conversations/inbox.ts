@@ -1,7 +1,7 @@
 import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { Inbox, InboxEntry, TurnProgress } from "../core/inbox.ts";
 import type { Log } from "../core/telemetry.ts";
-import { steadyClock } from "../support/clock.ts";
+import { systemClock } from "../support/clock.ts";
 import type { Resolves, WriteCondition } from "./backend.ts";
 import { readMembers } from "./conversation-index.ts";
 import {
@@ -146,7 +146,7 @@ export function createInbox(options: InboxOptions): Inbox {
 
   return {
     async accept(event) {
-      const record: InboxRecord = { event, acceptedAt: steadyClock.latest(), state: "open" };
+      const record: InboxRecord = { event, acceptedAt: systemClock.now(), state: "open" };
       if ((await store.writeIf([entryAt.event(event.key)], acceptEvent(record))) !== undefined)
         return "duplicate";
       return "accepted";

@@ -2,7 +2,7 @@ import { Keyv, type KeyvStorageAdapter } from "keyv";
 import { isParleyError, ParleyError } from "../core/errors.ts";
 import type { LayerValues, SettingsStore } from "../core/layered-settings.ts";
 import type { Meter } from "../core/telemetry.ts";
-import { steadyClock } from "../support/clock.ts";
+import { systemClock } from "../support/clock.ts";
 import { nextPiece } from "../support/pieces.ts";
 import type { KeyedQueue } from "../support/queues.ts";
 import {
@@ -362,7 +362,7 @@ function checkName(name: string): void {
 }
 
 function toExpires(ttlMs: number | undefined): number | undefined {
-  return ttlMs === undefined ? undefined : Math.ceil(steadyClock.latest() + ttlMs);
+  return ttlMs === undefined ? undefined : Math.ceil(systemClock.now() + ttlMs);
 }
 
 /** A stored value in the form of Keyv. */

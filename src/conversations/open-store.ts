@@ -11,7 +11,7 @@ import type {
   Records,
 } from "../core/storage.ts";
 import type { Log, Meter } from "../core/telemetry.ts";
-import { systemClock, steadyClock } from "../support/clock.ts";
+import { expiryTime, systemClock } from "../support/clock.ts";
 import { createKeyedQueue } from "../support/queues.ts";
 import {
   type EntryAddress,
@@ -172,7 +172,7 @@ function toStore({ opened, store, encryption, options }: Parts): Store {
   const writers = createKeyedQueue();
   const spending = createSpendingLedger({ store, retentionMs, reserveTtlMs });
   const stopSweeping = clock.every(sweepIntervalMs, () => {
-    sweep(store, blobs, steadyClock.earliest()).catch((error: unknown) =>
+    sweep(store, blobs, expiryTime() ?? 0).catch((error: unknown) =>
       log.warn({ error }, "store sweep failed"),
     );
   });

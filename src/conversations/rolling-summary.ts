@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Conversations, RollingSummary, StoredMessage } from "../core/storage.ts";
-import { steadyClock } from "../support/clock.ts";
+import { systemClock } from "../support/clock.ts";
 import type { Resolves, WriteCondition } from "./backend.ts";
 import { type Change, type KeyValueStore, entryAt } from "./key-value.ts";
 import { createSlots, type Slot, toMessage } from "./slots.ts";
@@ -45,7 +45,7 @@ export function createRollingSummary({
     { sizeOf, maxSize }: Parameters<Conversations["sumUp"]>[1],
   ) => {
     const messages: StoredMessage[] = [];
-    const expired = steadyClock.latest() - (retentionMs ?? Number.POSITIVE_INFINITY) * retainedShare;
+    const expired = systemClock.now() - (retentionMs ?? Number.POSITIVE_INFINITY) * retainedShare;
     let size = 0;
     let end = from;
     for await (const { position, message, damage } of slots.all(conversationId, { from, to: until })) {
@@ -71,7 +71,7 @@ export function createRollingSummary({
     const ttlMs =
       retentionMs === undefined
         ? undefined
-        : Math.max(1, (value.oldestAt ?? steadyClock.now()) + retentionMs - steadyClock.latest());
+        : Math.max(1, (value.oldestAt ?? systemClock.now()) + retentionMs - systemClock.now());
     return (await store.writeIf([unchanged], [{ kind: "set", at, value, ttlMs }], resolves)) === undefined;
   };
 

@@ -14,7 +14,7 @@ import {
 } from "../core/spending.ts";
 import type { Records } from "../core/storage.ts";
 import type { Log } from "../core/telemetry.ts";
-import { endOfUtcDay, endOfUtcMonth, steadyClock, toUtcDay, toUtcMonth } from "../support/clock.ts";
+import { endOfUtcDay, endOfUtcMonth, toUtcDay, toUtcMonth, systemClock } from "../support/clock.ts";
 import { createRateLimiter } from "../support/rate-limiter.ts";
 import { createRecent } from "../support/recent.ts";
 import { createSettlement } from "../support/settle-calls.ts";
@@ -97,7 +97,7 @@ const maxLimitedKeys = 10_000;
 /** How long an id without a key is not looked up in the store, in milliseconds. */
 const unknownForMs = 5000;
 
-export function createKeyRing({ store, log, now = () => steadyClock.now() }: KeyRingOptions): KeyRing {
+export function createKeyRing({ store, log, now = () => systemClock.now() }: KeyRingOptions): KeyRing {
   const { records, spending } = store;
   const settlement = createSettlement(spending, { log, now });
   const inFlight = new Map<string, number>();

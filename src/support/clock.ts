@@ -33,7 +33,7 @@ export async function sleepUnlessAborted(
 
 /** The clock of this process. */
 export const systemClock: Clock = {
-  now: () => steadyClock.now(),
+  now: () => Date.now(),
   monotonic: () => performance.now(),
   sleep,
   after(ms, callback, { keepsAlive = true } = {}) {
@@ -91,68 +91,18 @@ export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal):
   }
 }
 
-/** How many milliseconds a step of the clock must last until it counts. */
-const confirmAfterMs = 60 * 60_000;
-/** Smaller changes are corrections of a clock that runs too fast or too slow, so they count at once. */
-const toleranceMs = 1000;
+const dayMs = 24 * 60 * 60 * 1000;
+/** The system's time when this process started. */
+const startedAt = Date.now() - performance.now();
 
 /**
- * Wall time in Unix milliseconds on a machine whose clock may step. A step counts after an hour, because
- * until then the old or the new time may be wrong. `performance.now` is for durations and deadlines.
+ * The time by which stored entries expire, in Unix ms. It is `undefined` after the system's clock has jumped by more than
+ * a day, since it may be wrong: then nothing expires until the next start.
  */
-interface SteadyClock {
-  /** Wall time without the steps of the last hour. Only a step that counts can make it go back. */
-  now(): number;
-  /** The earlier of `now` and the system's clock, by which nothing expires too early. */
-  earliest(): number;
-  /** The later of the two, for stored expiry times and for the start of what may become too old. */
-  latest(): number;
+export function expiryTime(): number | undefined {
+  const now = Date.now();
+  return Math.abs(now - performance.now() - startedAt) > dayMs ? undefined : now;
 }
-
-/** Sources of time in milliseconds. The defaults are `Date.now` and `performance.now`. */
-interface SteadyClockOptions {
-  readonly wall?: () => number;
-  readonly monotonic?: () => number;
-}
-
-/** Creates a separate clock. {@link steadyClock} is the one of the process. */
-export function createSteadyClock({
-  wall = () => Date.now(),
-  monotonic = () => performance.now(),
-}: SteadyClockOptions = {}): SteadyClock {
-  /** The wall time at which the monotonic clock was 0. */
-  let originMs = wall() - monotonic();
-  /** A step that does not count yet, with the time when it was first seen. */
-  let step: { originMs: number; readonly seenAt: number } | undefined;
-
-  function now(): number {
-    const at = monotonic();
-    const foundMs = wall() - at;
-    if (Math.abs(foundMs - originMs) <= toleranceMs) {
-      originMs = foundMs;
-      step = undefined;
-    } else if (step === undefined || Math.abs(foundMs - step.originMs) > toleranceMs) {
-      step = { originMs: foundMs, seenAt: at };
-    } else if (at - step.seenAt >= confirmAfterMs) {
-      originMs = foundMs;
-      step = undefined;
-    } else {
-      step.originMs = foundMs;
-    }
-    return Math.round(originMs + at);
-  }
-
-  return {
-    now,
-    earliest: () => Math.min(now(), wall()),
-    latest: () => Math.max(now(), wall()),
-  };
-}
-
-/** The wall time of this process, as a {@link SteadyClock}. */
-export const steadyClock = createSteadyClock();
-
-const dayMs = 24 * 60 * 60 * 1000;
 
 /** The UTC day of a time in Unix ms as `YYYY-MM-DD`. */
 export function toUtcDay(time: number): string {

@@ -1,6 +1,6 @@
 import { ParleyError, type ErrorCode } from "../core/errors.ts";
 import type { Operation } from "../core/gateway.ts";
-import { steadyClock } from "../support/clock.ts";
+import { systemClock } from "../support/clock.ts";
 
 /** The headers of an answer, with lower-case names. */
 export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -103,7 +103,7 @@ function effectiveStatus(status: number, info: ErrorInfo | undefined): number {
  * Returns the milliseconds from `retry-after-ms` or `retry-after` (seconds, or a date by the server's clock),
  * or `undefined` without a valid header.
  */
-export function readRetryAfter(headers: Headers, now = steadyClock.now()): number | undefined {
+export function readRetryAfter(headers: Headers, now = systemClock.now()): number | undefined {
   const exact = Number(first(headers["retry-after-ms"]) ?? Number.NaN);
   if (Number.isFinite(exact) && exact >= 0) return exact;
   const value = first(headers["retry-after"])?.trim();

@@ -1,6 +1,6 @@
 import type { Clock } from "../../src/core/clock.ts";
 import type { Platform } from "../../src/core/platform.ts";
-import { steadyClock } from "../../src/support/clock.ts";
+import { systemClock } from "../../src/support/clock.ts";
 
 /** So many milliseconds pass in one look at what is waited for. */
 const stepMs = 100;
@@ -102,7 +102,7 @@ export function createFlowingClock(onSkipped: (ms: number) => void = () => undef
   }
 
   return {
-    now: () => Math.round(steadyClock.now() + skippedMs),
+    now: () => Math.round(systemClock.now() + skippedMs),
     monotonic,
     sleep(ms, signal) {
       return new Promise((resolve, reject) => {

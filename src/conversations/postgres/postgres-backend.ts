@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Log } from "../../core/telemetry.ts";
-import { systemClock, steadyClock } from "../../support/clock.ts";
+import { systemClock } from "../../support/clock.ts";
 import {
   type Backend,
   type BackendOptions,
@@ -55,7 +55,7 @@ async function openOn(connection: PostgresConnection, options: BackendOptions): 
   const writer = createPostgresWriter({
     connection,
     maxWaitMs: deadlineMs,
-    now: () => steadyClock.latest(),
+    now: () => systemClock.now(),
     clock,
   });
   const reader = createPostgresReader({

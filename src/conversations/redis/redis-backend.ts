@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { right, warning, wrong, type Finding } from "../../core/checks.ts";
 import type { Log } from "../../core/telemetry.ts";
-import { systemClock, steadyClock } from "../../support/clock.ts";
+import { systemClock } from "../../support/clock.ts";
 import {
   absentStore,
   type Backend,
@@ -98,7 +98,7 @@ async function openOn(connection: RedisConnection, options: BackendOptions): Pro
     async apply(conditions, changes, resolves) {
       commits++;
       if (resolves !== "soon") durableCommits++;
-      const input = toApplyInput(conditions, changes, steadyClock.latest());
+      const input = toApplyInput(conditions, changes, systemClock.now());
       // A write without keys has nothing to check or change.
       return input.keys.length === 0 ? -1 : Number(await attempt(() => run(applyScript, input)));
     },

@@ -2,7 +2,7 @@ import { chmodSync, existsSync } from "node:fs";
 import { DatabaseSync, backup, type SQLInputValue } from "node:sqlite";
 import { wrong } from "../../core/checks.ts";
 import { ParleyError } from "../../core/errors.ts";
-import { systemClock, steadyClock } from "../../support/clock.ts";
+import { expiryTime, systemClock } from "../../support/clock.ts";
 import { isShareUsed, nextPiece } from "../../support/pieces.ts";
 import { backoffMs, retry, backoffs } from "../../support/retry.ts";
 import {
@@ -92,7 +92,7 @@ export function openSqliteBackend(file: string, options: Partial<BackendOptions>
       throw toError(error);
     }
   };
-  const openedAt = steadyClock.now();
+  const openedAt = systemClock.now();
   const unlock = isBot ? guard(() => lockStore(file)) : () => {};
   let opened: OpenedFile;
   try {
@@ -178,7 +178,7 @@ export function openSqliteBackend(file: string, options: Partial<BackendOptions>
     restored,
     async copyTo(target) {
       group.flush();
-      const beganAt = steadyClock.now();
+      const beganAt = systemClock.now();
       await guardAsync(() => retry(() => backup(database, target), { delayMs: delayIfBusy }));
       guard(() => withDatabase(target, (copy) => markAsBackup(copy, beganAt)));
       chmodSync(target, 0o600);
@@ -204,7 +204,7 @@ function openFile(file: string, judge: boolean): OpenedFile {
   const { database, version } = openDatabase(file, judge);
   try {
     if (judge) compactIfDue(database);
-    const restored = judge ? noticeRestore(database, steadyClock.now()) : undefined;
+    const restored = judge ? noticeRestore(database, systemClock.now()) : undefined;
     return { database, version, restored };
   } catch (error) {
     database.close();
@@ -255,7 +255,7 @@ function openDatabase(file: string, isBot: boolean): Pick<OpenedFile, "database"
 /** Returns whether a row has not expired. The clock is asked once, and only if a row can expire. */
 function createExpiryCheck(): (expires: number | null) => boolean {
   let now: number | undefined;
-  return (expires) => expires === null || expires > (now ??= steadyClock.earliest());
+  return (expires) => expires === null || expires > (now ??= expiryTime() ?? 0);
 }
 
 /**

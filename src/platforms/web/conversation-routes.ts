@@ -5,7 +5,7 @@ import { parseCommandLine } from "../../core/command.ts";
 import type { IncomingEvent } from "../../core/events.ts";
 import type { ExportedFile } from "../../core/storage.ts";
 import { toZip } from "../../media/zip.ts";
-import { steadyClock } from "../../support/clock.ts";
+import { systemClock } from "../../support/clock.ts";
 import { createSseWriter, type SseWriter } from "../../support/http/event-stream.ts";
 import { inertHeaders, toDisposition, whenClosed } from "../../support/http/server.ts";
 import { translate, currentLanguage, inLanguage } from "../../words/translate.ts";
@@ -61,7 +61,7 @@ async function editQuestion(context: ApiContext, { request, response, id }: Exch
   }
   const outcome = await context.receiver.messageEdited({
     key: toTurnKey(itemId),
-    editedAt: steadyClock.now(),
+    editedAt: systemClock.now(),
     conversationIds: [conversationId],
     read: () => Promise.resolve({ text }),
   });

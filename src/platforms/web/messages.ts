@@ -3,7 +3,7 @@ import { resolveInput } from "../../core/command-input.ts";
 import type { Actor } from "../../core/access.ts";
 import type { Attachment, CommandCall, IncomingEvent } from "../../core/events.ts";
 import type { ActionCall } from "../../core/press.ts";
-import { steadyClock } from "../../support/clock.ts";
+import { systemClock } from "../../support/clock.ts";
 import { currentLocale } from "../../words/translate.ts";
 import { type WebAddress, toEventKey, currentPerson } from "./address.ts";
 import type { CommandView } from "./views.ts";
@@ -25,7 +25,7 @@ function eventAt(address: WebAddress) {
     ...localActor(),
     key: toEventKey(address),
     conversationId: address.conversationId,
-    sentAt: steadyClock.now(),
+    sentAt: systemClock.now(),
     address: { ...address },
   };
 }

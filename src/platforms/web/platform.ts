@@ -4,7 +4,7 @@ import type { CancelTimer } from "../../core/clock.ts";
 import { maxFileBytes, maxRecordingBytes } from "../../core/events.ts";
 import type { FileErasure, PlatformDependencies } from "../../core/platform-module.ts";
 import type { Platform, Reply, ReplyHooks } from "../../core/platform.ts";
-import { steadyClock } from "../../support/clock.ts";
+import { systemClock } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";
 import { eraseRemoved } from "./accounts/account-erasure.ts";
 import { createAccounts } from "./accounts/accounts.ts";
@@ -288,7 +288,7 @@ export function createWebReply(options: {
         id,
         role: "assistant",
         state: "waiting",
-        createdAt: steadyClock.now(),
+        createdAt: systemClock.now(),
         text: "",
         files: [],
         notices: [],

@@ -7,7 +7,7 @@ import { type Attachment, isClaimedSound } from "../../core/events.ts";
 import type { Sealer } from "../../core/platform-module.ts";
 import type { DownloadOptions } from "../../core/platform.ts";
 import { createByteCollector, createByteLimit } from "../../support/byte-collector.ts";
-import { steadyClock } from "../../support/clock.ts";
+import { expiryTime, systemClock } from "../../support/clock.ts";
 import { unlessMissing } from "../../support/unless-missing.ts";
 import { sharedPerson } from "./address.ts";
 
@@ -77,7 +77,7 @@ interface Entry {
  * was not sent.
  */
 export function createUploads(directory: string, options: UploadOptions) {
-  const { maxTotalBytes, retentionMs = Infinity, now = () => steadyClock.now() } = options;
+  const { maxTotalBytes, retentionMs = Infinity, now = () => systemClock.now() } = options;
   const maxBytesOf = (claimed: Pick<Attachment, "name" | "mediaType" | "durationMs">): number =>
     isClaimedSound(claimed) ? (options.maxRecordingBytes ?? options.maxBytes) : options.maxBytes;
   const files = createUploadFiles(directory, options.sealer);
@@ -301,6 +301,8 @@ export function createUploads(directory: string, options: UploadOptions) {
 
     /** Removes expired files and the remains of uploads that broke off. Returns how many. */
     async sweep(): Promise<number> {
+      // The clock may be wrong.
+      if (expiryTime() === undefined) return 0;
       const at = now();
       const expired = [...(await entries())].filter(([, { meta, usedAt }]) => {
         if (meta === undefined) return at - usedAt > brokenOffMs;

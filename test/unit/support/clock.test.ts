@@ -1,6 +1,7 @@
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { setClockOff } from "../../support/clock-off.ts";
 import { createManualClock } from "../../support/manual-clock.ts";
-import { systemClock } from "../../../src/support/clock.ts";
+import { expiryTime, systemClock } from "../../../src/support/clock.ts";
 
 it("a manual clock stands still, and fires what becomes due in order, each at its own time", async () => {
   const clock = createManualClock(1000);
@@ -45,4 +46,14 @@ it("a timeout of a manual clock aborts when its time has come", async () => {
   expect(await clock.advanceToNext()).toBe(true);
   expect(signal.reason).toMatchObject({ name: "TimeoutError" });
   expect(await clock.advanceToNext()).toBe(false);
+});
+
+it.each([
+  ["an hour ahead", 3_600_000, true],
+  ["two days ahead", 48 * 3_600_000, false],
+  ["two days behind", -48 * 3_600_000, false],
+])("nothing expires after a jump of the clock by more than a day: %s", (_, ms, expires) => {
+  onTestFinished(() => void vi.restoreAllMocks());
+  setClockOff(ms);
+  expect(expiryTime() !== undefined).toBe(expires);
 });

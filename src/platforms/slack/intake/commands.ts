@@ -7,7 +7,7 @@ import { ParleyError, isParleyError, isRefusal } from "../../../core/errors.ts";
 import type { CommandCall, RawOption } from "../../../core/events.ts";
 import type { Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
-import { inTime, steadyClock } from "../../../support/clock.ts";
+import { inTime, systemClock } from "../../../support/clock.ts";
 import { currentLocale, translate } from "../../../words/translate.ts";
 import { receivePatiently } from "../../delivery/receive-patiently.ts";
 import {
@@ -358,7 +358,7 @@ export function toCommandCall(teamId: string, clock: Clock, { place, ...call }: 
   const { channel } = place;
   const sentAt = clock.now();
   // Messages are searched from this time on. A time that is too early only makes the search slower.
-  const since = Math.min(sentAt, steadyClock.earliest());
+  const since = Math.min(sentAt, systemClock.now());
   return {
     kind: "call",
     platform: "slack",
