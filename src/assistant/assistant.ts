@@ -156,6 +156,8 @@ export function createAssistant(options: AssistantOptions): Assistant {
     ...options,
     store: options.settings,
     models,
+    platforms,
+    now,
   });
 
   async function nameOf(id: string): Promise<string | undefined> {

@@ -52,6 +52,36 @@ tell(eachPlatform, ({ begin }) => {
     expect(lastModel()).toBe("story/chat-large");
   });
 
+  it("a thread's are for those who talk there, who see who has changed what", async () => {
+    const surface = await begin();
+    const [ada, bo, cy] = [surface.person("Ada"), surface.person("Bo"), surface.person("Cy")];
+    const general = surface.channel("general", [ada, bo, cy]);
+    const { place: thread } = await ada.asks(general, "one");
+    bo.writes(thread, "and one of mine", { mention: true });
+    await expect.poll(() => surface.model.chats().length).toBe(2);
+    await surface.idle();
+    const prompt = { name: "system-prompt", value: "Rhyme.", for: "here" };
+    const tells = (who: Somebody, words: string) =>
+      expect
+        .poll(() =>
+          [...thread.shown(), ...surface.privately(who, general)].map(({ text }) => text).join("\n"),
+        )
+        .toContain(words);
+    await cy.uses("settings", prompt, thread);
+    await tells(cy, "Only those who have said something in this conversation");
+    await bo.uses("settings", prompt, thread);
+    await expect
+      .poll(() =>
+        thread
+          .shown()
+          .filter(({ onlyFor }) => onlyFor === undefined)
+          .map(({ text }) => text),
+      )
+      .toContainEqual(
+        expect.stringContaining("Bo has changed settings of this conversation: System prompt."),
+      );
+  });
+
   it("calm: one post, complete; in the channel itself: one conversation; every message; in a language", async () => {
     const surface = await begin();
     const { model, settled } = surface;

@@ -12,8 +12,9 @@ import {
   type LayeredValues,
 } from "../../core/layered-settings.ts";
 import type { Inbox } from "../../core/inbox.ts";
-import type { PersonOverview } from "../../core/platform.ts";
+import type { PersonOverview, Platform } from "../../core/platform.ts";
 import type { Conversations } from "../../core/storage.ts";
+import type { Log } from "../../core/telemetry.ts";
 import type { LayeredModelChoice, ModelChoice } from "../turn/model-choice.ts";
 import type { ChatSettings } from "../turn/turn.ts";
 import {
@@ -25,6 +26,7 @@ import {
   modelListMs,
   type SettingsView,
 } from "./settings-desk.ts";
+import { createConversationDesk } from "./conversation-writers.ts";
 import {
   holdersOf,
   wordsOf,
@@ -51,6 +53,10 @@ interface LayeredSettingsOptions extends SettingsReaderOptions {
   readonly models: ModelChoice;
   readonly accessProblems: (terms: readonly string[]) => readonly string[];
   readonly chat: DeploymentChat;
+  readonly platforms: ReadonlyMap<string, Platform>;
+  readonly log: Log;
+  /** Returns Unix milliseconds. */
+  readonly now: () => number;
 }
 
 /** The settings in force for a turn or command. */
@@ -74,7 +80,8 @@ export function createLayeredSettings(options: LayeredSettingsOptions) {
   const reader = createSettingsReader(options);
   const rules = createPlaceRules(reader, access);
   const answersTo = createThreadRules({ ...options, rules });
-  const forms = createSettingsDesk({ ...options, reader, viewOf });
+  const conversation = createConversationDesk(options);
+  const forms = createSettingsDesk({ ...options, reader, viewOf, conversation });
 
   /** Which messages are answered in the thread of a scene. It is `undefined` outside of the bot's threads. */
   const ruleIn = async ({ conversationId, origin }: Scene): Promise<AnswerRule | undefined> =>

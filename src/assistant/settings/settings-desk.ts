@@ -28,6 +28,7 @@ import {
   type SettingsReader,
   isOnePlace,
 } from "./settings-reader.ts";
+import type { createConversationDesk } from "./conversation-writers.ts";
 import { translate, currentLanguage } from "../../words/translate.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import {
@@ -171,6 +172,7 @@ interface SettingsDeskOptions {
   /** Says in one sentence each what is wrong with access terms. */
   readonly accessProblems: (terms: readonly string[]) => readonly string[];
   readonly viewOf: (scene: Scene) => Promise<SettingsView>;
+  readonly conversation: ReturnType<typeof createConversationDesk>;
 }
 
 /** The layers are in the order in which people want them. */
@@ -278,6 +280,7 @@ export function createSettingsDesk(options: SettingsDeskOptions) {
     typed: Readonly<Partial<Record<SettingName, string>>>,
   ): Promise<SettingProblems | undefined> {
     expectMayChange(layer, scene, access);
+    if (layer === "conversation") await options.conversation.expectMayChange(scene);
     const problems: Partial<Record<SettingName, string>> = {};
     const values: Partial<Record<SettingName, SettingValue | undefined>> = {};
     for (const name of settingNames) {
@@ -290,8 +293,11 @@ export function createSettingsDesk(options: SettingsDeskOptions) {
     if (Object.keys(problems).length > 0) return problems;
     const before = (await reader.read(scene))[layer];
     const contradiction = contradictionIn({ ...before, ...values } as LayerValues, values);
-    if (contradiction === undefined) await reader.change(layer, scene, values);
-    return contradiction;
+    if (contradiction !== undefined) return contradiction;
+    await reader.change(layer, scene, values);
+    const changed = settingNames.filter((name) => name in values && before?.[name] !== values[name]);
+    if (layer === "conversation" && changed.length > 0) void options.conversation.tell(scene, changed);
+    return undefined;
   }
 
   const forms: SettingsForms = {
@@ -324,6 +330,7 @@ export function createSettingsDesk(options: SettingsDeskOptions) {
       const target = parseKey(key);
       const scene = { ...caller, conversationId: target.conversationId };
       expectMayChange(target.layer, scene, access);
+      if (target.layer === "conversation") await options.conversation.expectMayChange(scene);
       const form = {
         key,
         title: settingGroupTitle(target.group),

@@ -25,6 +25,7 @@ import { toBudgets } from "../access/budgets.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import type { LayeredModelChoice, ModelChoice } from "../turn/model-choice.ts";
 import type { ChatSettings } from "../turn/turn.ts";
+import { writersIn } from "./conversation-writers.ts";
 
 /** How many places have their settings remembered for the time of an outage. */
 const maxPlaces = 5000;
@@ -250,21 +251,7 @@ export function createThreadRules(options: {
   readonly inbox: Pick<Inbox, "listOpenIn">;
   readonly rules: Pick<ReturnType<typeof createPlaceRules>, "settingsOf">;
 }): Receiver["answersTo"] {
-  const { conversations, inbox, rules } = options;
-
-  /** Who has written in a conversation, or `undefined` where nothing of it is known. */
-  async function writersIn(conversationId: string): Promise<readonly Author[] | undefined> {
-    const bounds = { maxMessages: maxLooked, maxChars: maxLookedChars };
-    const recent = await conversations.recent(conversationId, bounds);
-    if (recent.length > 0)
-      return recent.flatMap(({ author, room }) =>
-        author === undefined || room?.isApp === true ? [] : [author],
-      );
-    if (await conversations.exists(conversationId)) return [];
-    // Its first message is accepted, but its turn has stored nothing yet.
-    const open = (await inbox.listOpenIn(conversationId)).filter(({ event }) => event.inRoom !== true);
-    return open.length === 0 ? undefined : open.map(({ event }) => event.author);
-  }
+  const { conversations, rules } = options;
 
   return async (conversationId, place) => {
     const { answerTo: given, room } = await conversations.settings(conversationId);
@@ -272,7 +259,8 @@ export function createThreadRules(options: {
     const { answerTo } = await rules.settingsOf(place);
     if (answerTo !== "mentions") return { answerTo };
     if (given === undefined && room?.isPeoples === true) return undefined;
-    const writers = await writersIn(conversationId);
+    const bounds = { maxMessages: maxLooked, maxChars: maxLookedChars };
+    const writers = await writersIn(options, conversationId, bounds);
     if (writers === undefined) return undefined;
     const isShared = new Set(writers.map(({ id }) => id)).size > 1;
     return { answerTo: isShared ? "addressed" : "every-message", isDefault: true };

@@ -146,9 +146,10 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
       await team.handlers.notices.tellAlone(address, text);
     },
     channelAddress(named, name) {
-      const [, teamId = "", channel = ""] = named.split(":");
+      const [, teamId = "", channel = "", root = ""] = named.split(":");
       const key = toMessageKey(teamId, channel, name);
-      return toReplyAddress({ key, channel, user: "", since: clock.now() });
+      const thread = /^\d+\.\d+$/.test(root) ? { thread: root } : {};
+      return toReplyAddress({ key, channel, ...thread, user: "", since: clock.now() });
     },
     async openThread(saved, { title }) {
       const address = parseAddress(saved);

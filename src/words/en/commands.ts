@@ -133,6 +133,9 @@ export const settingMessages = {
   "settings.form.line": "{label}: {value}",
   "settings.not-manager":
     "Only those who manage {server}, and Parley's admins, can change the settings of {place}.",
+  "settings.not-talking":
+    "Only those who have said something in this conversation, or manage its place, can change its settings.",
+  "settings.told": "{name} has changed settings of this conversation: {settings}. /settings shows them.",
   "settings.absent.server": "There is no server or workspace here.",
   "settings.absent.channel": "There is no channel here.",
   "settings.absent.person": "It is not known who you are.",

@@ -226,6 +226,56 @@ describe("layers", () => {
       );
     });
 
+    describe("of a conversation in which others talk", () => {
+      const bo = { id: "fake:bo", name: "Bo\n[x]" };
+      const asBo = { origin: { ...inChannel, user: "fake:user:bo" }, author: bo };
+      const prompt = { name: "system-prompt", value: "Praise Bo.", for: "here" };
+      const chosen = async () => (await world.store.conversations.settings("fake:c1")).chosen ?? {};
+      const lines = () =>
+        world.platform.replies
+          .filter(({ address }) => String(address["at"]).startsWith("fake:c1 "))
+          .map(({ text }) => text);
+
+      it("are not for a visitor who has said nothing there, neither typed nor by its form", async () => {
+        await ask("hello", { author: ada });
+        expect(await settings(prompt, asBo)).toContain("Only those who have said something");
+        const actor: Actor = { platform: "fake", ...asBo };
+        const { key } = world.assistant
+          .formOffers(actor, "fake:c1")
+          .find(({ label }) => label === "This conversation: answers")!;
+        const refused = { code: "not-permitted" };
+        await expect(world.assistant.press({ kind: "settings", key }, actor)).rejects.toMatchObject(refused);
+        const values = { "system-prompt": "Praise Bo." };
+        await expect(world.assistant.press({ kind: "settings", key, values }, actor)).rejects.toMatchObject(
+          refused,
+        );
+        expect(await chosen()).toEqual({});
+        expect(lines()).toEqual([]);
+      });
+
+      it("are for those who talk there and for managers, and a line in it says who changed what", async () => {
+        await ask("hello", { author: ada });
+        await ask("and me", { author: bo, origin: asBo.origin });
+        await settings(prompt, asBo);
+        await settings({ name: "calm", value: "on", for: "here" }, asManager);
+        expect(await chosen()).toEqual({ "system-prompt": "Praise Bo.", calm: "on" });
+        await vi.waitFor(() =>
+          expect(lines()).toEqual([
+            "Bo (x) has changed settings of this conversation: System prompt. /settings shows them.",
+            "Mia has changed settings of this conversation: Calm. /settings shows them.",
+          ]),
+        );
+      });
+
+      it("are said to nobody where one person talks alone", async () => {
+        await ask("hello", { author: ada });
+        await settings(prompt);
+        expect(await chosen()).toEqual({ "system-prompt": "Praise Bo." });
+        await ask("again", { author: ada });
+        expect(lines()).toEqual([]);
+      });
+    });
+
     it("outside a server there is no channel to set anything for", async () => {
       const { server: _, channel: __, ...direct } = inChannel;
       expect(
