@@ -8,6 +8,7 @@ export const platformMessages = {
   "form.change-settings": "Change settings…",
   "form.not-set": "Not set: {placeholder}",
   "form.nothing-saved": "Nothing was saved.",
+  "form.outdated": "This form can no longer be read. Close it and open it again.",
   "form.yes": "yes",
   "form.no": "no",
 

@@ -68,6 +68,8 @@ export interface Person extends HomeActs {
   submitsModal(
     values: Readonly<Record<string, string | number | boolean>>,
     files?: Readonly<Record<string, SentFile>>,
+    /** Stands in place of what the app has put into the modal. */
+    metadata?: string,
   ): Promise<{ readonly errors: Readonly<Record<string, string>> } | Interaction>;
   /** Presses Slack's own Stop button. @throws Error if none is shown */
   pressesStop(channel: string, thread: string): void;
@@ -422,7 +424,7 @@ export function createPerson(
       const open = modals.get(user.id);
       return open === undefined ? undefined : toSeenModal(open.view);
     },
-    async submitsModal(values, files = {}) {
+    async submitsModal(values, files = {}, metadata) {
       const open = openModal();
       const uploaded = Object.fromEntries(
         Object.entries(files).map(([label, file]) => [
@@ -436,7 +438,14 @@ export function createPerson(
         type: "view_submission",
         trigger_id: makeTrigger(),
         response_urls: [],
-        view: { ...open.view, id: open.id, team_id: workspace.teamId, hash: "1.a", state: { values: state } },
+        view: {
+          ...open.view,
+          ...(metadata === undefined ? {} : { private_metadata: metadata }),
+          id: open.id,
+          team_id: workspace.teamId,
+          hash: "1.a",
+          state: { values: state },
+        },
       });
       if (result.kind === "failed") return result;
       if (result.ack["response_action"] === "errors") {

@@ -78,6 +78,10 @@ describe.each<SlackMode>(["socket", "http"])("the global shortcut, over %s", (mo
     expect(await ana.usesGlobalShortcut("Ask Parley")).toMatchObject({ kind: "acknowledged" });
     const form = await slack.waitFor("the form", () => ana.modal());
     expect(form.inputs.find(({ isOptional }) => !isOptional)?.label).toBe("Prompt");
+    for (const metadata of ["", "null", "{}"])
+      expect(await ana.submitsModal({ Prompt: "why?" }, {}, metadata)).toEqual({
+        errors: { prompt: "This form can no longer be read. Close it and open it again." },
+      });
     expect(await ana.submitsModal({ Prompt: "why is the sky blue?" })).toMatchObject({
       kind: "acknowledged",
     });

@@ -61,6 +61,10 @@ describe("/settings on Slack", () => {
         language: "Language is automatic or a language, such as German, Deutsch or de.",
       },
     });
+    for (const metadata of ["", "x", "null", "{}", '{"channel":"C1"}', '{"channel":"C1","action":7}'])
+      expect(await mia.submitsModal({ Language: "Dutch" }, {}, metadata)).toEqual({
+        errors: { "system-prompt": expect.stringMatching(/\w+ \w+ .*\./) },
+      });
     await mia.submitsModal({ Temperature: "0.5", Language: "Dutch", Calm: "on" });
     const saved = await story.slack.waitFor("the notice", () =>
       channel.saidByBot().find(({ text }) => text.includes("Saved for this channel.")),

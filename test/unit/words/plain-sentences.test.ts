@@ -50,6 +50,7 @@ const allowed: ReadonlySet<string> = new Set([
   "Always answer in",
   ", whatever language you are asked in.",
   "[picture at an address]",
+  "[picture drawn for the words",
   "[Notes on part",
   "[Said in this thread]",
   "[End of what was said]",

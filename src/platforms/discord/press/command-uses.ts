@@ -131,7 +131,13 @@ export function createCommandUses(options: {
   }
 
   async function submit(interaction: APIModalSubmitInteraction): Promise<void> {
-    if (!isAskModal(interaction.data.custom_id)) return;
+    if (!isAskModal(interaction.data.custom_id))
+      return acknowledgements.refuse(
+        interaction,
+        new ParleyError("not-permitted", "the id of a form cannot be read", {
+          detail: { problem: translate("form.outdated") },
+        }),
+      );
     const { commandName, options: given, ...target } = parseAskModal(interaction);
     const command = commands.get(commandName);
     // The modal was opened by an earlier version of the bot.

@@ -21,14 +21,8 @@ import {
   toCallKey,
 } from "../address.ts";
 import { inLookupTime } from "../errors.ts";
-import {
-  type ModalMemory,
-  commandOfModal,
-  modalCallbacks,
-  parseMemory,
-  parseModal,
-  toModal,
-} from "./modal.ts";
+import { type ModalMemory, commandOfModal, modalCallbacks, parseModal, toModal } from "./modal.ts";
+import { parseMetadata } from "../press/form-modal.ts";
 import { toCallerText, toEphemeral, type CallerNotices } from "../press/notices.ts";
 import type { HandlersOf, TeamHandlers } from "../transport/listeners.ts";
 import type { Origins, Names } from "../people.ts";
@@ -123,7 +117,7 @@ export function registerCommands(
     if (command === undefined) return await ack();
     try {
       const key = toCallKey(teamId, "view", view.id);
-      const memory = parseMemory(view.private_metadata);
+      const memory = parseMetadata(view.private_metadata) as ModalMemory;
       const given = parseModal(view.state.values, teamId);
       const use = {
         command,

@@ -55,11 +55,6 @@ export function commandOfModal(callbackId: string): string | undefined {
 /** This matches the `callback_id` of every modal of {@link toModal}. */
 export const modalCallbacks = new RegExp(`^${callbackPrefix}`);
 
-/** Parses a modal's `private_metadata`. */
-export function parseMemory(metadata: string): ModalMemory {
-  return JSON.parse(metadata) as ModalMemory;
-}
-
 function toInput(command: Command, name: string, option: Option, content: ModalContent): types.InputBlock {
   return {
     type: "input",

@@ -9,7 +9,7 @@ import { toCallKey, toConversationId } from "../address.ts";
 import { toCommandCall } from "../intake/commands.ts";
 import { parsePress, pressActions } from "../reply/message-blocks.ts";
 import type { HandlersOf, TeamHandlers } from "../transport/listeners.ts";
-import { formCallback, readFormModal, toFormModal } from "./form-modal.ts";
+import { formCallback, readFormModal, toFormModal, parseMetadata } from "./form-modal.ts";
 import { toCallerText, type GivenFiles, type ToldInMarkdown } from "./notices.ts";
 
 /** Who pressed a button, and where it is. */
@@ -91,11 +91,11 @@ export function registerPresses(app: App, of: HandlersOf): void {
   app.view(formCallback, async ({ body, view, context, ack }) => {
     const handlers = of(context);
     const { teamId, origins, calls, notices, home } = handlers;
-    const { action, ...place } = JSON.parse(view.private_metadata) as FormMemory;
     const values = readFormModal(view.state.values);
     const [first = ""] = Object.keys(values);
     const refuse = (text: string) => ack({ response_action: "errors", errors: { [first]: text } });
     try {
+      const { action, ...place } = parseMetadata(view.private_metadata) as FormMemory;
       const { id: user, team_id: team } = body.user;
       const by = await origins.actorOf({ user, channel: place.channel, team });
       const presser = { ...place, by, user };

@@ -2,6 +2,7 @@ import type { App, types } from "@slack/bolt";
 import type { Form, FormField, FormOffer } from "../../../core/press.ts";
 import type { ModelOperation } from "../../../core/gateway.ts";
 import type { Receiver } from "../../../core/platform.ts";
+import { ParleyError } from "../../../core/errors.ts";
 import { translate } from "../../../words/translate.ts";
 import type { SlackFileInfo } from "../address.ts";
 import { cutText } from "../reply/escape-markdown.ts";
@@ -70,6 +71,26 @@ export function toFormModal(form: Form, memory: object): types.ModalView {
       })),
     ],
   };
+}
+
+/**
+ * Reads the `private_metadata` that a modal was opened with, which names a channel.
+ * @throws ParleyError `not-permitted` with words for the person where it is something else
+ */
+export function parseMetadata(metadata: string): object {
+  const memory = parseObject(metadata);
+  if (typeof memory["channel"] === "string") return memory;
+  throw new ParleyError("not-permitted", "the metadata of a form cannot be read", {
+    detail: { problem: translate("form.outdated") },
+  });
+}
+
+function parseObject(json: string): Readonly<Record<string, unknown>> {
+  try {
+    return Object(JSON.parse(json)) as Readonly<Record<string, unknown>>;
+  } catch {
+    return {};
+  }
 }
 
 /** What a person has typed, chosen or uploaded in one input of a modal. */

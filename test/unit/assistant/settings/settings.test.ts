@@ -233,7 +233,7 @@ describe("layers", () => {
       const chosen = async () => (await world.store.conversations.settings("fake:c1")).chosen ?? {};
       const lines = () =>
         world.platform.replies
-          .filter(({ address }) => String(address["at"]).startsWith("fake:c1 "))
+          .filter(({ address }) => typeof address["at"] === "string" && address["at"].startsWith("fake:c1 "))
           .map(({ text }) => text);
 
       it("are not for a visitor who has said nothing there, neither typed nor by its form", async () => {

@@ -238,6 +238,20 @@ describe("ask modals", () => {
       expect(receiver.events).toEqual([]);
     });
 
+    test.each([
+      ["that no version has", () => "what:ever", "can no longer be read"],
+      ["without its message", (id: string) => id.split(":").slice(0, 2).join(":"), ""],
+    ])("a modal with an id %s is answered in words", async (_name, toId, words) => {
+      const { ada, general, use, receiver } = await open();
+      const { modal } = use.interaction;
+      use.interaction.modal = modal && { ...modal, customId: toId(modal.customId) };
+      const submitted = ada.submitsModal(use, { Language: "English" });
+      await until(() => submitted.state() === "answered");
+      expect(general.fromBot()[0]?.text).toContain(words);
+      expect(general.fromBot()[0]?.text).toMatch(/\w+ \w+/);
+      expect(receiver.events).toEqual([]);
+    });
+
     test("a modal of a command that is gone is answered in words", async () => {
       const { ada, general, use } = await open();
       const { modal } = use.interaction;
