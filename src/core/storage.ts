@@ -256,7 +256,7 @@ export interface Conversations {
    * Merges into the saved settings. What depends on the latest ones is given as a function of them, which
    * runs again if another writer was faster, and returns `undefined` to change nothing. A new conversation is
    * created, so that `exists` returns true. `soon` is for what can be found out again: it survives the end of
-   * the process, and 250 ms later also a power failure.
+   * the process, and a power failure once a later write was waited for.
    */
   saveSettings(
     conversationId: string,
