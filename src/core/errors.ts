@@ -102,6 +102,13 @@ export function isRefusal(error: unknown): error is ParleyError {
   return isParleyError(error) && refusals.has(error.code);
 }
 
+const ofPeople: ReadonlySet<ErrorCode> = new Set([...refusals, "busy", "invalid-option", "unknown-command"]);
+
+/** Whether people cause an error: by what they may or type, or by how much they ask at once. */
+export function isCausedByPeople(error: unknown): error is ParleyError {
+  return isParleyError(error) && ofPeople.has(error.code);
+}
+
 /** The code of an error for logs and metrics. It is `internal` for anything but a {@link ParleyError}. */
 export function codeOf(error: unknown): ErrorCode {
   return isParleyError(error) ? error.code : "internal";

@@ -123,8 +123,9 @@ export interface ReplyHooks {
   readonly stop?: ReplyAction;
   /**
    * Called with the extended address after each message of the reply, so that a restart can resume it. When
-   * it resolves, the address survives the end of the process, and a power failure once a later write was waited
-   * for. With `isDurable` it survives both at once, which a message needs that could not be found again.
+   * it resolves, the address survives the end of the process, and a power failure once a later write was
+   * waited for. With `isDurable` it survives both at once, which a message needs that could not be found
+   * again.
    */
   saveAddress(address: ReplyAddress, options?: { readonly isDurable?: boolean }): Promise<void>;
   /**

@@ -137,13 +137,14 @@ export function currentTurn(): TurnScope | undefined {
 const rareLogMs = 60_000;
 
 /**
- * Logs warnings that anybody can cause at any rate: the first of each kind, then one a minute with a count.
+ * Logs what anybody can cause at any rate: the first of each kind, then one a minute with a count.
  * @param now returns milliseconds on a steady clock
  * @returns a function whose `kind` is one of a few names, never what somebody sent
  */
-export function createRareLog(
-  log: Pick<Log, "warn">,
+export function createRareLog<Level extends "info" | "warn" = "warn">(
+  log: Pick<Log, Level>,
   now: () => number = () => performance.now(),
+  level: Level = "warn" as Level,
 ): (kind: string, fields: Readonly<Record<string, unknown>>, message: string) => void {
   const seen = new Map<string, { count: number; loggedAt: number }>();
   return (kind, fields, message) => {
@@ -151,7 +152,7 @@ export function createRareLog(
     seen.set(kind, entry);
     entry.count += 1;
     if (now() - entry.loggedAt < rareLogMs) return;
-    log.warn({ ...fields, count: entry.count }, message);
+    log[level]({ ...fields, count: entry.count }, message);
     entry.count = 0;
     entry.loggedAt = now();
   };

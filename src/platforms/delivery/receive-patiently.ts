@@ -1,5 +1,6 @@
 import type { Clock } from "../../core/clock.ts";
-import { isParleyError, type ParleyError } from "../../core/errors.ts";
+import { isCausedByPeople, isParleyError, type ParleyError } from "../../core/errors.ts";
+import { createRareLog, type Log } from "../../core/telemetry.ts";
 import { systemClock } from "../../support/clock.ts";
 import { backoffMs, retry, backoffs } from "../../support/retry.ts";
 import { createRecent } from "../../support/recent.ts";
@@ -43,6 +44,19 @@ export function receivePatiently(
 /** Whether the store or the platform is unavailable, so that the same may succeed later. */
 export function isOutage(error: unknown): boolean {
   return isParleyError(error, "store-unavailable") || isParleyError(error, "platform-unreachable");
+}
+
+/**
+ * Creates the log of events that are not accepted. What people cause is no error, and of each reason there is
+ * a line a minute.
+ */
+export function createNotAcceptedLog(log: Log, clock: Pick<Clock, "monotonic"> = systemClock) {
+  const logRarely = createRareLog(log, () => clock.monotonic(), "info");
+  return (what: "message" | "command", fields: Readonly<Record<string, unknown>>, error: unknown): void => {
+    if (isCausedByPeople(error))
+      logRarely(`${what} ${error.code}`, { ...fields, code: error.code }, `${what} refused`);
+    else log.error({ ...fields, err: error }, `${what} not accepted`);
+  };
 }
 
 const maxEntries = 5000;

@@ -8,7 +8,12 @@ import type { Log } from "../../../core/telemetry.ts";
 import { createKeyedQueue } from "../../../support/queues.ts";
 import { translate, inLanguage } from "../../../words/translate.ts";
 import type { Language } from "../../../words/languages.ts";
-import { createRefusalSchedule, isOutage, receivePatiently } from "../../delivery/receive-patiently.ts";
+import {
+  createNotAcceptedLog,
+  createRefusalSchedule,
+  isOutage,
+  receivePatiently,
+} from "../../delivery/receive-patiently.ts";
 import { isDirectType, isThreadType, toConversationId } from "../address.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import type { Directory } from "../transport/directory.ts";
@@ -66,6 +71,7 @@ const keepAfterMs = 2000;
 export function createMessageIntake(options: MessageOptions): MessageIntake {
   const { api, receiver, channels, events, clock, log } = options;
   const refusals = createRefusalNotices(api, log, clock);
+  const logNotAccepted = createNotAcceptedLog(log, clock);
   /** A person who sends very many messages is told once in a while that the bot is busy. */
   const busyNotices = createRefusalSchedule(() => clock.monotonic());
   const queue = createKeyedQueue();
@@ -106,7 +112,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       );
     } catch (error) {
       if (isRefusal(error)) return await tellPrivately(message, error, isMissed);
-      log.error({ message: message.id, err: error }, "message not accepted");
+      logNotAccepted("message", { message: message.id }, error);
       const isTransient = isOutage(error);
       if ((isTransient || options.signal.aborted) && receiver.isStopping()) {
         left.add(message.channel_id);

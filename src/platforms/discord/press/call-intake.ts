@@ -14,13 +14,13 @@ import type { Clock } from "../../../core/clock.ts";
 import { choiceLabel, menuLabel, optionDescription, optionTitle } from "../../../core/command-input.ts";
 import { freeTextOption, type Command, type Option } from "../../../core/command.ts";
 import { acceptingNotice, toNotice } from "../../../core/error-messages.ts";
-import { isParleyError, isRefusal } from "../../../core/errors.ts";
+import { isParleyError } from "../../../core/errors.ts";
 import type { RawOption, CommandCall } from "../../../core/events.ts";
 import type { Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inTime } from "../../../support/clock.ts";
 import { translate } from "../../../words/translate.ts";
-import { isOutage, receivePatiently } from "../../delivery/receive-patiently.ts";
+import { createNotAcceptedLog, isOutage, receivePatiently } from "../../delivery/receive-patiently.ts";
 import { tokenOf, type Acknowledgements } from "./acknowledgements.ts";
 import { readFormModal } from "./form-modal.ts";
 import type { DiscordApi } from "../transport/api.ts";
@@ -50,6 +50,7 @@ export function createCallIntake(options: {
   readonly log: Log;
 }): (interaction: Interaction, call: CommandCall, spentMs?: number) => Promise<void> {
   const { api, receiver, acknowledgements, clock, log } = options;
+  const logNotAccepted = createNotAcceptedLog(log, clock);
 
   /** Resolves to whether Discord took the notice that the call is not accepted yet. */
   async function acknowledge(
@@ -104,8 +105,7 @@ export function createCallIntake(options: {
     const hasNotice = await acknowledgement;
     // Not waited for: the platform stops when the acknowledgements are sent.
     receiving.catch(async (error: unknown) => {
-      if (isRefusal(error)) log.info({ key: call.key, code: error.code }, "command refused");
-      else log.error({ key: call.key, err: error }, "command not accepted");
+      logNotAccepted("command", { key: call.key }, error);
       // The notice stays true where the store was not reached.
       if (!hasNotice || isParleyError(error, "store-unavailable")) return;
       try {

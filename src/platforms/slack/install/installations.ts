@@ -35,7 +35,7 @@ export function createInstallations(records: Records, clock: Clock = systemClock
     return record === undefined ? undefined : (record as unknown as StoredInstallation);
   }
 
-  /** Changes an installation, over whatever another instance makes of it, unless `change` returns `undefined`. */
+  /** Changes an installation, unless `change` returns `undefined`, over whatever another instance does. */
   async function update(
     id: string,
     change: (before: StoredInstallation | undefined) => StoredInstallation | undefined,

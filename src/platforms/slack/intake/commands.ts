@@ -3,13 +3,13 @@ import type { Clock } from "../../../core/clock.ts";
 import { resolveInput, collectOptions, missingOptions, parseOptions } from "../../../core/command-input.ts";
 import type { Command } from "../../../core/command.ts";
 import { acceptingNotice, toNotice } from "../../../core/error-messages.ts";
-import { ParleyError, isParleyError, isRefusal } from "../../../core/errors.ts";
+import { ParleyError, isParleyError } from "../../../core/errors.ts";
 import type { CommandCall, RawOption } from "../../../core/events.ts";
 import type { Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inTime, systemClock } from "../../../support/clock.ts";
 import { currentLocale, translate } from "../../../words/translate.ts";
-import { receivePatiently } from "../../delivery/receive-patiently.ts";
+import { createNotAcceptedLog, receivePatiently } from "../../delivery/receive-patiently.ts";
 import {
   isDirectMessages,
   placesAround,
@@ -237,6 +237,7 @@ const acceptForMs = 100_000;
 /** Returns what converts and takes the commands of one workspace. */
 export function createCommandCalls(options: CommandCallOptions) {
   const { api, identity, names, origins, read, receiver, clock, log } = options;
+  const logNotAccepted = createNotAcceptedLog(log, clock);
   const { teamId } = identity;
   /** Forms were opened on these messages, by channel and `ts`. */
   const used = createRecent<SlackMessageInfo>(maxUsed);
@@ -325,8 +326,7 @@ export function createCommandCalls(options: CommandCallOptions) {
       const receiving = receivePatiently(() => receiver.receive(call), { forMs: acceptForMs, clock });
       let isSlow = false;
       receiving.catch((error: unknown) => {
-        if (isRefusal(error)) log.info({ key: call.key, code: error.code }, "command refused");
-        else log.error({ key: call.key, err: error }, "command not accepted");
+        logNotAccepted("command", { key: call.key }, error);
         // The notice stays true where the store was not reached; what is refused at once is said by the
         // caller.
         return isSlow && !isParleyError(error, "store-unavailable") ? say(toNotice(error)) : undefined;

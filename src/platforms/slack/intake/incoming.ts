@@ -27,6 +27,7 @@ import {
 import { inLookupTime, withLookupTime, withoutLookupTime } from "../errors.ts";
 import type { Origins, People } from "../people.ts";
 import { mentions, type MessageReader, type ReadMessage, toSpoken } from "./read-message.ts";
+import { createNotAcceptedLog } from "../../delivery/receive-patiently.ts";
 import type { RefusalNotices } from "../press/notices.ts";
 import type { SlackApi, Identity } from "../transport/web-api.ts";
 import { createRecent } from "../../../support/recent.ts";
@@ -67,6 +68,7 @@ const maxEditedMs = 10 * 60_000;
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
 export function createIncoming(options: IncomingOptions) {
   const { api, identity, people, read, refusals, receiver, log, clock = systemClock } = options;
+  const logNotAccepted = createNotAcceptedLog(log, clock);
   /** By channel, so that looking up names and files does not change the order of messages. */
   const inOrder = createKeyedQueue();
   /** The `message` events of these messages have come, or are waited for. */
@@ -227,7 +229,7 @@ export function createIncoming(options: IncomingOptions) {
    * nothing.
    */
   async function tell(event: MessageEvent, error: ParleyError): Promise<void> {
-    log.info({ key: keyOf(event), code: error.code }, "message not taken");
+    logNotAccepted("message", { key: keyOf(event) }, error);
     const { channel, ts, thread_ts: thread, user = "" } = event;
     if (thread === undefined && !addressee.isAddressed(event)) return;
     const language = await people.languageOf(user);

@@ -1,7 +1,7 @@
 import type { App } from "@slack/bolt";
 import type { Clock } from "../../../core/clock.ts";
 import { acceptingNotice, toNotice } from "../../../core/error-messages.ts";
-import { isRefusal, type ParleyError, isParleyError } from "../../../core/errors.ts";
+import { isRefusal, type ParleyError, isParleyError, isCausedByPeople } from "../../../core/errors.ts";
 import type { PressResult } from "../../../core/press.ts";
 import type { Receiver } from "../../../core/platform.ts";
 import type { Claims, Records } from "../../../core/storage.ts";
@@ -97,13 +97,9 @@ export function createCallerNotices(
         await api.post(user, undefined, content);
       }
     },
-    /**
-     * Logs the error of a call that was not accepted: as `debug` where the person's input is wrong, `info`
-     * where they are refused.
-     */
+    /** Logs the error of a call or press that was not accepted: as `debug` where people cause it. */
     logFailure(error: unknown, source: string): void {
-      const level = isParleyError(error, "invalid-option") ? "debug" : isRefusal(error) ? "info" : "warn";
-      log[level]({ err: error, source }, "command not accepted");
+      log[isCausedByPeople(error) ? "debug" : "warn"]({ err: error, source }, "command not accepted");
     },
   };
 }

@@ -273,12 +273,17 @@ describe("messages", () => {
     const direct = simulator.directMessages(ada);
     receiver.refusal = new ParleyError("busy", "too much", { detail: { waiting: 50 } });
     for (let count = 0; count < 20; count++) ada.sends({ channel: direct, text: `message ${count}` });
-    await until(() => harness.lines.filter((line) => line.message === "message not accepted").length === 20);
+    await until(() => receiver.offeredKeys.length === 20);
     receiver.refusal = undefined;
     ada.sends({ channel: direct, text: "the last" });
     await received(1);
     expect(direct.fromBot().map(({ text }) => text)).toEqual([
       expect.stringContaining("You have 50 requests that are not answered yet"),
     ]);
+    // Nor is the log filled by one person.
+    const said = harness.lines.filter(
+      ({ message, level }) => level !== "debug" && /message (refused|not)/.test(message),
+    );
+    expect(said).toMatchObject([{ level: "info", fields: { code: "busy" } }]);
   });
 });
