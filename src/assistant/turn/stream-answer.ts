@@ -3,6 +3,7 @@ import type { ChatEvent, ChatRequest, Gateway, GeneratedImage } from "../../core
 import type { Reply } from "../../core/platform.ts";
 import type { Conversations, MessagePart, StoredCall } from "../../core/storage.ts";
 import { currentTurn, inTurn, type Span, type Tracer } from "../../core/telemetry.ts";
+import { createDirectionBalance } from "../../support/writing-direction.ts";
 import { currentLanguage, inLanguage, translate } from "../../words/translate.ts";
 import type { createJoiner } from "./continued-answer.ts";
 
@@ -70,10 +71,11 @@ export async function streamAnswer(
     const { thoughts } = answer;
     reply.write({ lead, text, ...(thoughts === undefined ? {} : { thoughts }) });
   };
+  const directions = createDirectionBalance();
   /** Shows text that was held back until its joint was known. */
   const endText = (): void => {
-    const text = joiner?.end();
-    if (text === undefined || text === answer.text) return;
+    const text = (joiner?.end() ?? answer.text) + directions.end();
+    if (text === answer.text) return;
     answer.text = text;
     write(text);
   };
@@ -98,7 +100,8 @@ export async function streamAnswer(
         case "text": {
           if (!hasText) options.onFirstText();
           hasText = true;
-          const text = joiner === undefined ? answer.text + event.text : joiner.add(event.text);
+          const added = directions.add(event.text);
+          const text = joiner === undefined ? answer.text + added : joiner.add(added);
           if (text === undefined) break;
           answer.text = text;
           answer.isHeldBack = options.isHeldBack?.(text) === true;
@@ -111,6 +114,7 @@ export async function streamAnswer(
           break;
         case "retract":
           answer.thoughts = addThoughts(answer.thoughts, answer.text);
+          directions.end();
           answer.text = "";
           write("");
           break;

@@ -115,7 +115,9 @@ function toSourceLines(sources: readonly ShownSource[]): string {
 function toSourceLine({ number, url, label, host }: ShownSource): string {
   const words = escapeLabel(label);
   const end = host === undefined ? "" : ` (${escapeLabel(host)})`;
-  const line = `-# ${number}. [${words}](<${toTarget(url)}>)${end}`;
+  const target = `<${toTarget(url)}>`;
+  // Discord shows a link whose label holds an address with all its brackets.
+  const line = `-# ${number}. ${addressInLabel.test(label) ? target : `[${words}](${target})`}${end}`;
   return line.length <= maxSourceLineChars ? line : `-# ${number}. ${words}${end}`;
 }
 
@@ -254,7 +256,9 @@ const maxTableColumns = 76;
  * as it was sent.
  */
 export function toDiscordMarkdown(markdown: string): string {
-  if (!/[|#!\-_*`~>=]|^(?: {4}|\t)/m.test(markdown) || isOverParser(markdown)) return markdown;
+  if (!/[|#!\-_*`~>=\]]|^(?: {4}|\t)/m.test(markdown)) return markdown;
+  // It may be code, where a backslash would be seen.
+  if (isOverParser(markdown)) return markdown.replaceAll(/^([^\S\n]{0,9})-#(?=\s)/gm, "$1-\u200B#");
   return blocks(new Lexer({ gfm: true }).lex(markdown));
 }
 
@@ -360,13 +364,28 @@ function span(token: Token): string {
       return picture(token as Tokens.Image);
     case "link": {
       const { href, raw, tokens } = token as Tokens.Link;
-      return raw.startsWith("[") ? `[${inline(tokens.map(withoutPicture))}](${href})` : raw;
+      if (!raw.startsWith("[")) return raw;
+      const words = tokens.map(withoutPicture);
+      return link(inline(words), wordsOf(words), href);
     }
     case "escape":
       return token.raw;
     default:
       return escapeText(token.raw);
   }
+}
+
+/** Matches an address in the label of a link, as Discord does. */
+const addressInLabel = /https?:\/\/[^\s/]{2}/i;
+
+/**
+ * Makes a link. One whose label holds an address is shown by Discord with all its brackets, so that the label
+ * is left out where it is an address, and elsewhere the address that it holds already.
+ */
+function link(label: string, words: string, href: string): string {
+  if (!addressInLabel.test(words)) return `[${label}](${href})`;
+  if (!/\s/.test(words.trim())) return href;
+  return words.includes(href) ? label : `${label} (<${href}>)`;
 }
 
 /** Replaces a picture in a link by its words, since Discord has no link within a link. */
@@ -378,12 +397,12 @@ function withoutPicture(token: Token): Token {
 
 function picture({ href, text, raw }: Tokens.Image): string {
   if (!/^https?:/i.test(href)) return escapeText(raw);
-  return text === "" ? `<${href}>` : `[${text}](${href})`;
+  return text === "" ? `<${href}>` : link(escapeText(text), text, href);
 }
 
 /** Escapes what only Discord gives a meaning: hidden text, and lines of small print. */
 function escapeText(text: string): string {
-  return text.replaceAll("||", String.raw`\|\|`).replaceAll(/^-# /gm, String.raw`\-# `);
+  return text.replaceAll("||", String.raw`\|\|`).replaceAll(/^([^\S\n]{0,9})-#(?=\s)/gm, String.raw`$1\-#`);
 }
 
 /** Draws a table. Lines without a bar that follow it are text, since models leave out the blank line. */

@@ -19,7 +19,7 @@ function replyWith(more: Partial<Reply>): Reply {
 
 async function answerWith(
   events: Iterable<ChatEvent>,
-  write: () => void,
+  write: Reply["write"],
   shown: Promise<void> = Promise.resolve(),
 ): Promise<boolean> {
   let isClosed = false;
@@ -62,6 +62,20 @@ test("a stream that cannot be shown is closed too", async () => {
     throw new Error("no place to show it");
   };
   expect(await answerWith([text, finish], broken)).toBe(true);
+});
+
+test.each([
+  ["that ends", [finish]],
+  ["that breaks off", []],
+] as const)("an answer %s leaves no writing direction open", async (_how, end) => {
+  const written: string[] = [];
+  const events: ChatEvent[] = [
+    { kind: "text", text: "one \u202Etwo\nthree " },
+    { kind: "text", text: "\u2067four" },
+    ...end,
+  ];
+  await answerWith(events, (content) => void written.push(content.text));
+  expect(written.at(-1)).toBe("one \u202Etwo\u202C\nthree \u2067four\u2069");
 });
 
 test("a request that fails before the placeholder is up is nobody's unhandled rejection", async () => {

@@ -127,6 +127,37 @@ describe("toDiscordMarkdown", () => {
     expect(toDiscordMarkdown("# Title\n- point\n1. one")).toBe("# Title\n- point\n1. one");
   });
 
+  test.for([
+    ["an address alone", "[https://a.example/x](https://a.example/x)", "https://a.example/x"],
+    [
+      "another address, which says where it leads",
+      "[https://bank.example](https://b.example/y)",
+      "https://b.example/y",
+    ],
+    [
+      "marks around it",
+      "see [**https://a.example**](https://a.example) there",
+      "see https://a.example there",
+    ],
+    ["words and the same address", "[docs: https://a.example](https://a.example)", "docs: https://a.example"],
+    [
+      "words and another address",
+      "[docs https://a.example](https://b.example)",
+      "docs https://a.example (<https://b.example>)",
+    ],
+    ["a picture's words", "![https://a.example](https://b.example/c.png)", "https://b.example/c.png"],
+    ["no address", "[a.example](https://a.example)", "[a.example](https://a.example)"],
+    ["the beginning of one", "[hello https://](https://a.example)", "[hello https://](https://a.example)"],
+  ] as const)("a link whose label is %s is shown without brackets", ([, source, shown]) => {
+    expect(toDiscordMarkdown(source)).toBe(shown);
+  });
+
+  test("a source whose title is its address is shown as that", () => {
+    const source = { number: 1, url: "https://a.example/x", label: "https://a.example/x", host: "a.example" };
+    const { content } = toDiscordContent({ text: "So.", state: "finished", sources: [source] });
+    expect(content).toContain("-# 1. <https://a.example/x> (a\\.example)");
+  });
+
   test("keeps every word of a table", () => {
     const cell = fc.stringMatching(/^[a-z]{1,8}$/);
     fc.assert(

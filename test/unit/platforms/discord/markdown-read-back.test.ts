@@ -93,3 +93,24 @@ test.for([
 ] as const)("%s", ([, markdown, shown]) => {
   expect(toDiscordMarkdown(markdown)).toBe(shown);
 });
+
+const smallPrint = "-# The answer is cut.";
+test.for([
+  ["in a paragraph", `so\n${smallPrint}`],
+  ["before bold words", "-# **The answer** is cut."],
+  ["in a quote", `> so\n> ${smallPrint}`],
+  ["in a list", `- ${smallPrint}\n- b`],
+  ["in HTML", `<div>\n${smallPrint}\n</div>`],
+  ["in the words of a picture", `![a\n${smallPrint}](https://a.example/b.png)`],
+  ["in the label of a link", `[a\n${smallPrint}](https://a.example)`],
+  ["indented", `so\n  ${smallPrint}`],
+  ["after a broken table", `| a | b |\n|---|---|\n${smallPrint}`],
+  ["beyond 400 marks", `${"*a* ".repeat(500)}\n${smallPrint}`],
+  ["beyond 400 marks, first", `${smallPrint}\n${"|| ".repeat(500)}`],
+  ["in deep quotes", `${"> ".repeat(30)}so\n\n${smallPrint}`],
+  ["in a very long text", `${"word ".repeat(2000)}\n${smallPrint}`],
+] as const)("a model cannot write the small print of the bot: %s", ([, source]) => {
+  expect(readBack(smallPrint).kinds.has("subtext")).toBe(true);
+  expect(readBack(toDiscordMarkdown(source)).kinds.has("subtext")).toBe(false);
+  expect(toDiscordMarkdown(source)).not.toMatch(/^\s*-# /m);
+});
