@@ -47,7 +47,7 @@ import { createModelChoice, suggestModels, type ModelSettings } from "./turn/mod
 import { createHeardAside } from "./turn/read-room.ts";
 import { createRefusalMemory } from "./turn/refusals.ts";
 import { createSumUp } from "./turn/sum-up.ts";
-import { toShownMessages } from "./turn/stored-messages.ts";
+import { messageIds, toShownMessages } from "./turn/stored-messages.ts";
 import type { RoomBounds } from "./turn/turn.ts";
 import { createRecent } from "../support/recent.ts";
 
@@ -321,6 +321,7 @@ export function createConversationHistory(
     async history(conversationId, { maxMessages }) {
       return toShownMessages(await conversations.recent(conversationId, { maxMessages }));
     },
+    question: (conversationId, key) => conversations.find(conversationId, messageIds.user(key)),
     async openQuestions(conversationId) {
       const open = await inbox.listOpenIn(conversationId);
       const begun = new Set(open.flatMap(({ turn }) => turn?.keys ?? []));

@@ -422,6 +422,8 @@ export interface ConversationHistory {
     conversationId: string,
     options: { readonly maxMessages: number },
   ): Promise<readonly StoredMessage[]>;
+  /** The stored question of an event, if there is one. */
+  question(conversationId: string, key: string): Promise<StoredMessage | undefined>;
   /** The unanswered events of a conversation, oldest first. A question is stored when its turn begins. */
   openQuestions(conversationId: string): Promise<readonly OpenQuestion[]>;
   /**

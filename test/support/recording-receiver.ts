@@ -155,6 +155,7 @@ export function createRecordingReceiver(): RecordingReceiver {
     overview: () => Promise.resolve(emptyOverview),
     suggestModels: (query) => receiver.suggestions.filter((id) => id.includes(query)),
     history: async () => [],
+    question: () => Promise.resolve(undefined),
     openQuestions: async () => [],
     async conversations(prefix, { without } = {}) {
       if (receiver.outage !== undefined) throw receiver.outage;

@@ -152,6 +152,7 @@ export function createSlackReceiver(): SlackReceiver {
     overview: () => Promise.resolve(emptyOverview),
     suggestModels: () => [],
     history: () => Promise.resolve([]),
+    question: () => Promise.resolve(undefined),
     openQuestions: () => Promise.resolve([]),
     conversations(prefix) {
       const ids = [...receiver.stored].filter((id) => id.startsWith(prefix)).slice(0, maxListed);

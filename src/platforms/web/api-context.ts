@@ -122,6 +122,8 @@ export function createSessionBounds(limits: SessionLimits = defaultSessionLimits
     },
     /** Waits until a file may be loaded and sent. */
     takeFile: takeOf(limits.files, limits.filesPerSession),
+    /** Waits until a chat may be exported, one for each session. */
+    takeExport: takeOf(limits.files, 1),
     /** Waits until a file may be received. */
     takeUpload: takeOf(limits.uploads, limits.uploadsPerSession),
     /** Waits until the session may search. */

@@ -32,7 +32,7 @@ import {
 import { holdsUp, isRunning } from "./feed.ts";
 import { badField, readBody, sendJson, sendProblem, sendTooMany, sendUntrustedFile } from "./http.ts";
 import { localActor, toEvent } from "./messages.ts";
-import { toUploadView } from "./conversation-views.ts";
+import { toOwnItem, toUploadView } from "./conversation-views.ts";
 import { findUpload } from "./upload-routes.ts";
 import { toAttachment } from "./uploads.ts";
 import type { ListStateView, ItemView, ConversationsView } from "./views.ts";
@@ -49,7 +49,7 @@ const sentMessage = z.object({
 async function editQuestion(context: ApiContext, { request, response, id }: Exchange): Promise<void> {
   const { itemId, text } = await readBody(request, z.object({ itemId: keyText, text: messageText.trim() }));
   const conversationId = toConversationId(id);
-  const item = await findQuestion(context, conversationId, itemId, whenClosed(response));
+  const item = await findQuestion(context, conversationId, itemId);
   if (item === undefined) {
     sendProblem(response, 404, "gone", translate("web.message-gone"));
     return;
@@ -79,16 +79,16 @@ async function editQuestion(context: ApiContext, { request, response, id }: Exch
 
 /** Finds a live or stored question. */
 async function findQuestion(
-  { feeds, views }: ApiContext,
+  { feeds, history }: ApiContext,
   conversationId: string,
   itemId: string,
-  signal: AbortSignal,
 ): Promise<ItemView | undefined> {
-  if (toItemId(toTurnKey(itemId), "user") !== itemId) return undefined;
+  const key = toTurnKey(itemId);
+  if (toItemId(key, "user") !== itemId) return undefined;
   const live = feeds.of(conversationId).get(itemId);
   if (live !== undefined) return live.isPrivate === true ? undefined : live;
-  const readSnapshot = await views.readHistory(conversationId, maxMessages, signal);
-  return readSnapshot().items.find((item) => item.id === itemId);
+  const stored = await history.question(conversationId, key);
+  return stored === undefined ? undefined : toOwnItem(conversationId, stored);
 }
 
 const defaultMessages = 100;
@@ -140,7 +140,7 @@ async function streamConversation(context: ApiContext, exchange: Exchange): Prom
     try {
       writer = open();
       // A long chat may be larger than the usual limit of unread data. What changes meanwhile follows.
-      await writer.send(snapshot.text, { id: snapshot.id, event: "snapshot" });
+      await writer.sendInPieces(snapshot.pieces, { id: snapshot.id, event: "snapshot" });
     } finally {
       snapshot.release();
     }
@@ -375,7 +375,7 @@ async function sendExport(
     toBytes(files: readonly ExportedFile[]): AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
   },
 ): Promise<void> {
-  await bounds.takeFile(session, response);
+  await bounds.takeExport(session, response);
   const conversationId = toConversationId(id);
   if (!(await receiver.knows(conversationId))) {
     sendProblem(response, 404, "not-found", translate("web.no-chat"));

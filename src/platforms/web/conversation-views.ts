@@ -5,6 +5,7 @@ import type { OpenQuestion, ConversationHistory } from "../../core/platform.ts";
 import { ratingBy } from "../../core/raters.ts";
 import type { StoredMessage } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
+import { nextPiece } from "../../support/pieces.ts";
 import { createFairSemaphore } from "../../support/queues.ts";
 import { toItemId, toTurnKey, ownerOf } from "./address.ts";
 import { isRunning, withLive, type Feed, type Feeds } from "./feed.ts";
@@ -75,7 +76,7 @@ export function createConversationViews(
       inTurn(conversationId, signal, () => readHistory(conversationId, maxMessages)),
 
     /**
-     * Reads and merges the history as JSON, with the feed's cursors before (`id`) and after it (`from`). The
+     * Reads and merges the history as JSON in pieces, with the feed's cursors before (`id`) and after it (`from`). The
      * text takes room until `release` is called, since a page may be slow to take it. Where there is none,
      * the person's turn lasts until there is.
      * @throws ParleyError `store-unavailable`, or the signal's reason
@@ -86,14 +87,11 @@ export function createConversationViews(
         const feed = feeds.of(conversationId);
         const id = feed.cursor;
         // Live items are merged synchronously, so that no change is lost.
-        const text = JSON.stringify(merge());
+        const view = merge();
         const from = feed.cursor;
-        return {
-          id,
-          text,
-          from,
-          release: await unsent.acquire(ownerOf(conversationId), text.length, signal),
-        };
+        const pieces = await toJsonPieces(view);
+        const chars = pieces.reduce((sum, piece) => sum + piece.length, 0);
+        return { id, pieces, from, release: await unsent.acquire(ownerOf(conversationId), chars, signal) };
       }),
 
     /**
@@ -114,8 +112,19 @@ export function createConversationViews(
   };
 }
 
+/** The JSON of a snapshot with each item as a piece. Others have their turns in between. */
+async function toJsonPieces({ items, mayHaveMore }: SnapshotView): Promise<string[]> {
+  const pieces = ['{"items":['];
+  for (const [index, item] of items.entries()) {
+    await nextPiece();
+    pieces.push(`${index === 0 ? "" : ","}${JSON.stringify(item)}`);
+  }
+  pieces.push(`],"mayHaveMore":${mayHaveMore}}`);
+  return pieces;
+}
+
 /** A stored message as the person who has the conversation sees it. */
-function toOwnItem(conversationId: string, message: StoredMessage): ItemView {
+export function toOwnItem(conversationId: string, message: StoredMessage): ItemView {
   const rating = ratingBy(message, ownerOf(conversationId));
   return { ...toItem(conversationId, message), ...(rating === undefined ? {} : { rating }) };
 }

@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import { nextPiece } from "../pieces.ts";
 
 /** Server-sent events to one client. The stream stops by itself when the client disconnects. */
 export interface SseWriter {
@@ -7,6 +8,11 @@ export interface SseWriter {
    * memory grows. It rejects if the client disconnects or does not read for `stalledMs`.
    */
   send(data: string, fields?: SseFields): Promise<void> | undefined;
+  /**
+   * Sends an event of any length whose data comes in pieces of one line together. Nothing else may be sent
+   * until it resolves. It rejects as `send` does.
+   */
+  sendInPieces(pieces: Iterable<string>, fields?: SseFields): Promise<void>;
   /** Sends an event without waiting. A client with over `maxBufferedBytes` of unread data is disconnected. */
   push(data: string, fields?: SseFields): void;
   end(): void;
@@ -69,6 +75,19 @@ export function createSseWriter(response: ServerResponse, options: SseWriterOpti
       isBlocked = true;
       return drained(response, stalledMs).finally(() => (isBlocked = false));
     },
+    async sendInPieces(pieces, fields) {
+      isBlocked = true;
+      try {
+        response.write(toHead(fields));
+        for (const piece of pieces) {
+          await nextPiece();
+          if (!response.write(piece)) await drained(response, stalledMs);
+        }
+        response.write("\n\n");
+      } finally {
+        isBlocked = false;
+      }
+    },
     push: (data, fields) => {
       write(data, fields);
       if (response.writableLength > maxBufferedBytes) response.destroy();
@@ -80,9 +99,14 @@ export function createSseWriter(response: ServerResponse, options: SseWriterOpti
   };
 }
 
-function toEvent(data: string, { id, event }: SseFields = {}): string {
+function toEvent(data: string, fields: SseFields | undefined): string {
   const lines = /[\r\n]/.test(data) ? data.replaceAll(/\r\n?|\n/g, "\ndata: ") : data;
-  return `${id === undefined ? "" : `id: ${id}\n`}${event === undefined ? "" : `event: ${event}\n`}data: ${lines}\n\n`;
+  return `${toHead(fields)}${lines}\n\n`;
+}
+
+/** What stands before the data of an event. */
+function toHead({ id, event }: SseFields = {}): string {
+  return `${id === undefined ? "" : `id: ${id}\n`}${event === undefined ? "" : `event: ${event}\n`}data: `;
 }
 
 function drained(response: ServerResponse, stalledMs: number): Promise<void> {

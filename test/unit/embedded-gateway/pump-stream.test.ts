@@ -22,7 +22,7 @@ function pump(
   toFailure?: (info: unknown) => Error,
 ) {
   const usages: UpstreamUsage[] = [];
-  const writer: SseWriter = { send, push: () => {}, end: () => {} };
+  const writer: SseWriter = { send, sendInPieces: async () => {}, push: () => {}, end: () => {} };
   const options: Parameters<typeof pumpStream>[1] = {
     target,
     signal: new AbortController().signal,

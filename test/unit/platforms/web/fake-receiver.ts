@@ -130,6 +130,12 @@ export function createFakeReceiver(): FakeReceiver {
       check(this);
       return (this.stored.get(conversationId) ?? []).slice(-maxMessages);
     },
+    async question(conversationId, key) {
+      check(this);
+      return this.stored
+        .get(conversationId)
+        ?.find(({ id, turnKey }) => id.endsWith("/user") && turnKey === key);
+    },
     openQuestions: () => Promise.resolve([]),
     async conversations(prefix, { max = 200, isWanted = () => true } = {}) {
       check(this);
