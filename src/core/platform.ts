@@ -238,6 +238,8 @@ export interface Platform {
    * must not throw, and takes a few seconds at most.
    */
   nameOf(id: string): Promise<string | undefined>;
+  /** The largest file in a reply at this address. It is absent if the platform takes larger ones than anybody has. */
+  maxUploadBytes?(address: ReplyAddress): number;
   /** Explains in `/help` how people use the bot on this platform. */
   readonly guide: PlatformGuide;
   /** It is absent if the platform has no limits. */

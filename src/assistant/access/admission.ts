@@ -39,6 +39,11 @@ interface Admission {
   gatewayFor(caller: Caller): Gateway;
   /** Resolves when `bytes` may be loaded. @throws the reason of `signal` if it aborts first */
   admitBytes(personId: string, bytes: number, signal: AbortSignal): Promise<Release>;
+  /**
+   * Resolves when the person may read much of what is stored, one at a time.
+   * @throws the reason of `signal` if it aborts first
+   */
+  admitReading(personId: string, signal: AbortSignal): Promise<Release>;
   /** The number of gateway calls of this process. */
   load(): { readonly running: number; readonly waiting: number };
 }
@@ -50,10 +55,14 @@ interface AdmissionOptions {
   readonly budgets: Pick<Budgets, "reserve">;
 }
 
+/** How many people may read much of what is stored at once. Each may have an export in memory. */
+const maxReadings = 8;
+
 /** Creates the {@link Admission} of this process. */
 export function createAdmission({ gateway, limits, allowed, budgets }: AdmissionOptions): Admission {
   const calls = createFairSemaphore({ max: limits.calls, maxPerKey: limits.callsPerPerson });
   const bytes = createFairSemaphore({ max: limits.fileBytes, maxPerKey: limits.fileBytesPerPerson });
+  const readings = createFairSemaphore({ max: maxReadings, maxPerKey: 1 });
 
   function gatewayFor(caller: Caller): Gateway {
     async function admit({ model }: { readonly model: string }, signal: AbortSignal): Promise<Release> {
@@ -142,6 +151,7 @@ export function createAdmission({ gateway, limits, allowed, budgets }: Admission
 
   return {
     gatewayFor,
+    admitReading: (personId, signal) => readings.acquire(personId, 1, signal),
     load: () => ({ running: calls.used(), waiting: calls.waiting() }),
     async admitBytes(personId, count, signal) {
       // A request for nothing does not wait behind large ones.

@@ -1,4 +1,3 @@
-import { buffer } from "node:stream/consumers";
 import type { CommandServices } from "../../core/command-services.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import { storedIn, type CommandCall, type IncomingMessage } from "../../core/events.ts";
@@ -296,8 +295,14 @@ function createConversationServices(dependencies: TurnDependencies, run: Command
       assertInConversation(call);
       if (dependencies.withheld !== undefined) throw historyWithheld();
       reply.status(translate("status.collecting"));
-      const { files } = await archive.exportConversation(call.conversationId);
-      const notice = await showExport(files, run);
+      const release = await dependencies.admitReading(run.signal);
+      let notice: string | undefined;
+      try {
+        const { files } = await archive.exportConversation(call.conversationId);
+        notice = await showExport(files, run);
+      } finally {
+        release();
+      }
       reply.write({ text: translate("export.title"), isWhole: true });
       await reply.finish(notice === undefined ? {} : { notices: [notice] });
     },
@@ -321,41 +326,57 @@ function assertInConversation(call: CommandCall): void {
 
 /** How many files `/export` shows, because platforms limit the files of a message. */
 const maxFiles = 20;
-/** The largest archive in an answer, which is in memory as a whole. */
-const maxArchiveBytes = 32_000_000;
+/** The largest file of an export in an answer, which is in memory as a whole. */
+const maxShownBytes = 32_000_000;
 /** `conversation.md` and `conversation.json` are the first files. */
 const textFiles = 2;
 
-/** Shows the files of an export in the call's reply. Resolves to words about what is left out, if any. */
+/**
+ * Shows the files of an export in the call's reply. Resolves to words about what is left out, if any.
+ * @throws ParleyError `attachment-too-large` if the platform takes none of them
+ */
 async function showExport(
   files: readonly ExportedFile[],
-  { platform, reply }: Pick<CommandRun, "platform" | "reply">,
+  { platform, reply, call }: Pick<CommandRun, "platform" | "reply" | "call">,
 ): Promise<string | undefined> {
   const isPacked = platform.guide.exportsAs === "archive" && files.length > textFiles;
-  const shown = files.slice(0, isPacked ? textFiles : maxFiles);
-  for (const file of shown) {
+  const maxBytes = Math.min(maxShownBytes, platform.maxUploadBytes?.(call.address) ?? maxShownBytes);
+  let left = isPacked ? 0 : Math.max(0, files.length - maxFiles);
+  let shown = 0;
+  for (const file of files.slice(0, isPacked ? textFiles : maxFiles)) {
     const { name, mediaType } = file;
-    const bytes = await buffer(file.read());
-    if (bytes.byteLength > 0) await reply.attach({ name, mediaType, bytes, altText: name });
+    // Pictures are made smaller where they are shown.
+    const bytes = await readWithin(file.read(), mediaType.startsWith("image/") ? maxShownBytes : maxBytes);
+    if (bytes === undefined) left += 1;
+    else if (bytes.byteLength > 0) {
+      await reply.attach({ name, mediaType, bytes, altText: name });
+      shown += 1;
+    }
   }
-  if (!isPacked) {
-    const left = files.length - shown.length;
-    return left === 0 ? undefined : translate("export.more", { count: left });
+  if (isPacked) {
+    const bytes = await readWithin(toZip(files), maxShownBytes);
+    if (bytes === undefined) return translate("export.archive-too-large");
+    const name = "conversation.zip";
+    await reply.attach({ name, mediaType: "application/zip", bytes, altText: name });
+    return undefined;
   }
-  const bytes = await packWithin(files);
-  if (bytes === undefined) return translate("export.archive-too-large");
-  const name = "conversation.zip";
-  await reply.attach({ name, mediaType: "application/zip", bytes, altText: name });
-  return undefined;
+  if (left > 0 && shown === 0)
+    throw new ParleyError("attachment-too-large", "no file of an export fits the platform", {
+      detail: { name: files[0]?.name ?? "", maxBytes },
+    });
+  return left === 0 ? undefined : translate("export.more", { count: left });
 }
 
-/** Packs all files into an archive. It is `undefined` if the archive is too large. */
-async function packWithin(files: readonly ExportedFile[]): Promise<Uint8Array | undefined> {
+/** Reads bytes until they are more than the limit. It is `undefined` if they are. */
+async function readWithin(
+  read: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+): Promise<Uint8Array | undefined> {
   const pieces: Uint8Array[] = [];
   let size = 0;
-  for await (const piece of toZip(files)) {
+  for await (const piece of read) {
     size += piece.byteLength;
-    if (size > maxArchiveBytes) return undefined;
+    if (size > maxBytes) return undefined;
     pieces.push(piece);
   }
   return Buffer.concat(pieces);

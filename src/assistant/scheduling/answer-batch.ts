@@ -29,7 +29,15 @@ export interface BatchOptions {
   /** What a run needs apart from what belongs to its person and place. */
   readonly dependencies: Omit<
     TurnDependencies,
-    "gateway" | "gatewayBeside" | "personId" | "withheld" | "admitBytes" | "chat" | "models" | "inbox"
+    | "gateway"
+    | "gatewayBeside"
+    | "personId"
+    | "withheld"
+    | "admitBytes"
+    | "admitReading"
+    | "chat"
+    | "models"
+    | "inbox"
   >;
   readonly settings: LayeredSettings;
   readonly admission: ReturnType<typeof createAdmission>;
@@ -78,6 +86,7 @@ export function dependenciesFor(
     gateway: admission.gatewayFor({ personId, platform, origin }),
     gatewayBeside: admission.gatewayFor({ personId, platform, origin, leavesRest: true }),
     admitBytes: (bytes, signal) => admission.admitBytes(personId, bytes, signal),
+    admitReading: (signal) => admission.admitReading(personId, signal),
   };
 }
 

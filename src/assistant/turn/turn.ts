@@ -38,6 +38,8 @@ export interface TurnDependencies {
   readonly withheld: Pick<WithheldHistory, "hasAny"> | undefined;
   /** Resolves when so many bytes of files may be loaded. Release them when they leave the memory. */
   readonly admitBytes: (bytes: number, signal: AbortSignal) => Promise<Release>;
+  /** Resolves when the person may read much of what is stored, one at a time. */
+  readonly admitReading: (signal: AbortSignal) => Promise<Release>;
   readonly access: Access;
   readonly ledger: SpendingLedger;
   readonly help: HelpSettings;

@@ -7,7 +7,7 @@ import type { Log, Meter } from "../../core/telemetry.ts";
 import { systemClock } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";
 import { createSuspensionWatch } from "../delivery/delivery-scheduler.ts";
-import { holdsPosts } from "./address.ts";
+import { fromReplyAddress, holdsPosts, maxFileBytesAt } from "./address.ts";
 import { createAttachmentDownload } from "./intake/files.ts";
 import { createIntake } from "./intake/intake.ts";
 import { createMessageLinks, createRoomReader } from "./intake/read-room.ts";
@@ -133,6 +133,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     readRoom,
     linksTo: createMessageLinks(directory),
     nameOf: bot.nameOf,
+    maxUploadBytes: (address) => maxFileBytesAt(fromReplyAddress(address)),
     guide: {
       commandPrefix: "",
       hasMessageMenus: true,

@@ -6,6 +6,8 @@ import { ParleyError } from "../../../../src/core/errors.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { createWorld, type World } from "../../../support/assistant-world.ts";
 import { call, said } from "../../../support/fakes.ts";
+import { holdUpOf } from "../../../support/longest-turn.ts";
+import { messageOf } from "../../../support/store-samples.ts";
 
 let world: World;
 
@@ -218,6 +220,61 @@ describe("a command", () => {
       expect.stringMatching(/^image-\w{12}\.png$/),
     ]);
   });
+
+  it("/export leaves out what the platform does not take, and reads no more of it than that", async () => {
+    Object.assign(world.platform.platform, { maxUploadBytes: () => 20_000 });
+    world.answerWith("x".repeat(9000));
+    await world.ask("long");
+    await world.answered(call("export", {}, { inConversation: true, isPrivate: true }));
+    const names = () => world.platform.replies.at(-1)?.files.map(({ name }) => name);
+    expect(names()).toEqual(["conversation.md", "conversation.json"]);
+    world.answerWith('"'.repeat(9000));
+    await world.ask("longer as JSON");
+    await world.answered(call("export", {}, { inConversation: true, isPrivate: true }));
+    expect(names()).toEqual(["conversation.md"]);
+    expect(world.platform.replies.at(-1)?.notices.join()).toContain("1 more file is kept");
+    await world.ask("too long");
+    await world.answered(call("export", {}, { inConversation: true, isPrivate: true }));
+    expect(names()).toEqual([]);
+    expect(world.platform.replies.at(-1)).toMatchObject({ state: "failed" });
+  });
+
+  it("/export by one person runs once at a time, and holds nobody up", async () => {
+    const text = "e\u0301`\n".repeat(25_000);
+    for (let n = 0; n < 6; n += 1) {
+      const parts = Array.from(
+        { length: 10 },
+        (_, at) => ({ kind: "file", name: `${at}.py`, text }) as const,
+      );
+      await world.store.conversations.append("fake:c1", { ...messageOf(`m${n}`, "x"), parts });
+    }
+    const { platform } = world.platform;
+    const openReply = platform.openReply.bind(platform);
+    let open = 0;
+    let most = 0;
+    platform.openReply = (address, hooks) => {
+      const reply = openReply(address, hooks);
+      return {
+        ...reply,
+        attach: async (file) => {
+          open += 1;
+          most = Math.max(most, open);
+          for (let turn = 0; turn < 100; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+          open -= 1;
+          await reply.attach(file);
+        },
+      };
+    };
+    const problem = await holdUpOf(() =>
+      Promise.all(
+        Array.from({ length: 8 }, () =>
+          world.answered(call("export", {}, { inConversation: true, isPrivate: true })),
+        ),
+      ),
+    );
+    expect(problem).toBeUndefined();
+    expect(most).toBe(1);
+  }, 120_000);
 
   it("/models lists and searches", async () => {
     await world.answered(call("models", { search: "LIST" }));
