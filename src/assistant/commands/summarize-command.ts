@@ -3,6 +3,7 @@ import type { CommandServices } from "../../core/command-services.ts";
 import { toNotice, roomFailureNotice } from "../../core/error-messages.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { RoomMessage } from "../../core/room.ts";
+import { nextPiece } from "../../support/pieces.ts";
 import { createConcurrencyLimit } from "../../support/queues.ts";
 import { cutText } from "../../support/text.ts";
 import { translate } from "../../words/translate.ts";
@@ -195,7 +196,7 @@ async function sumUp(
   const model = await models.choose("chat", undefined, signal);
   const notices = [...models.takeNotices()];
   const budget = budgetFor(models.find(model)?.contextLength, chat.maxTokens, factors.of(model)) * share;
-  const parts = toParts(reading.said, budget).slice(-maxParts);
+  const parts = (await toParts(reading.said, budget)).slice(-maxParts);
   const system = `${chat.systemPrompt}\n\n${instructionsFor(run.call.author.name, request.what)}`;
   const ask = (instructions: string, text: string) => ({
     model,
@@ -261,9 +262,10 @@ interface Part {
 }
 
 /** Makes parts of whole messages that each fit the budget, oldest first, and cuts too long messages. */
-function toParts(said: readonly Said[], budgetTokens: number): Part[] {
+async function toParts(said: readonly Said[], budgetTokens: number): Promise<Part[]> {
   const parts: { said: Said[]; texts: string[]; tokens: number }[] = [];
   for (const one of said) {
+    await nextPiece();
     const text = toLines(one, Math.floor(budgetTokens));
     const tokens = estimateTokens(text) + 1;
     const last = parts.at(-1);
@@ -296,7 +298,7 @@ async function createLinker(
       return url === undefined ? [] : [[number, url] as const];
     }),
   );
-  const known = addressesIn(said.map(({ text }) => text));
+  const known = await addressesIn(said.map(({ text }) => text));
   return (text) => linkSummary(text, { links, known });
 }
 
@@ -377,8 +379,13 @@ const marks = /[\u{E000}\u{E001}]/gu;
 const held = /\u{E000}([^\u{E000}\u{E001}]{0,20000})\u{E001}/gu;
 
 /** The web addresses in texts. */
-export function addressesIn(texts: readonly string[]): ReadonlySet<string> {
-  return new Set(texts.flatMap((text) => (text.toWellFormed().match(addressPattern) ?? []).map(withoutEnd)));
+export async function addressesIn(texts: readonly string[]): Promise<ReadonlySet<string>> {
+  const addresses = new Set<string>();
+  for (const text of texts) {
+    await nextPiece();
+    for (const found of text.toWellFormed().match(addressPattern) ?? []) addresses.add(withoutEnd(found));
+  }
+  return addresses;
 }
 
 /**

@@ -13,6 +13,7 @@ import {
   toDataUri,
   type PicturePart,
 } from "./stored-messages.ts";
+import { nextPiece } from "../../support/pieces.ts";
 import { createRecent } from "../../support/recent.ts";
 
 /** How many pictures are sent with a request, newest first. Common services refuse more. */
@@ -102,11 +103,11 @@ export async function buildContext(options: ContextOptions): Promise<BuiltContex
   const isShared = new Set(usable.flatMap((message) => message.author?.id ?? [])).size > 1;
   const messages =
     memory === undefined
-      ? toChatMessages(chosen, images, isShared)
+      ? await toChatMessages(chosen, images, isShared)
       : [
-          ...toChatMessages(opening === undefined ? [] : [opening], images, isShared),
+          ...(await toChatMessages(opening === undefined ? [] : [opening], images, isShared)),
           { role: "user", content: memory.block } as const,
-          ...toChatMessages(usable.slice(first), images, isShared),
+          ...(await toChatMessages(usable.slice(first), images, isShared)),
         ];
   const quotesRoom = chosen.some(({ room }) => room !== undefined);
   const hasFurtherLines = isShared && chosen.some(isOfSeveralLines);
@@ -333,22 +334,23 @@ async function toSmaller(
   }
 }
 
-function toChatMessages(
+async function toChatMessages(
   messages: readonly StoredMessage[],
   images: ReadonlyMap<PicturePart, string>,
   isShared: boolean,
-): ChatMessage[] {
+): Promise<ChatMessage[]> {
   const result: ChatMessage[] = [];
   // Services refuse pictures in assistant messages, so generated pictures go into the next user message.
   let generated: ContentPart[] = [];
   for (const [index, message] of messages.entries()) {
+    const said = await toPieces(message);
     const name = isShared && message.role === "user" ? message.author?.name : undefined;
     const isFirstOfRoom = message.room !== undefined && messages[index - 1]?.room === undefined;
     const isLastOfRoom = message.room !== undefined && messages[index + 1]?.room === undefined;
     const words =
       message.room === undefined
-        ? toText(message, name)
-        : toRoomText(message, toText(message, undefined), isFirstOfRoom);
+        ? joinPieces(said, name)
+        : toRoomText(message, joinPieces(said, undefined), isFirstOfRoom);
     const text = isLastOfRoom ? `${words}\n\n${roomEnd}` : words;
     const pictures = message.parts.flatMap((part): ContentPart[] => {
       const url = part.kind === "image" || part.kind === "image-link" ? images.get(part) : undefined;
@@ -393,7 +395,23 @@ function joinContents(
 
 /** The words of a message, with its author if `name` is given. */
 export function toText(message: StoredMessage, name: string | undefined): string {
-  const pieces = message.parts.map((part) => toPiece(part, message.role));
+  return joinPieces(
+    message.parts.map((part) => toPiece(part, message.role)),
+    name,
+  );
+}
+
+/** The words of each part of a message. Others have their turns between long ones. */
+async function toPieces({ parts, role }: StoredMessage): Promise<string[]> {
+  const pieces: string[] = [];
+  for (const part of parts) {
+    await nextPiece();
+    pieces.push(toPiece(part, role));
+  }
+  return pieces;
+}
+
+function joinPieces(pieces: readonly string[], name: string | undefined): string {
   const text = pieces.filter((piece) => piece !== "").join("\n\n");
   return name === undefined ? text : toNamedText(name, text);
 }

@@ -3,7 +3,7 @@ import { describe, expect, it, test } from "vitest";
 import { addressesIn, linkSummary } from "../../../../src/assistant/commands/summarize-command.ts";
 
 const shown = "https://good.example/a?b=c";
-const known = addressesIn([`see ${shown}, and (http://good.example/) or www.good.example.`]);
+const known = await addressesIn([`see ${shown}, and (http://good.example/) or www.good.example.`]);
 const links = new Map([1, 2, 3, 12].map((number) => [number, `https://chat.example/m/${number}`]));
 const link = (text: string) => linkSummary(text, { links, known });
 const to = (number: number) => `[#${number}](https://chat.example/m/${number})`;
