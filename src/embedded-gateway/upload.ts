@@ -46,6 +46,14 @@ export async function readForm(
   let file: Pick<Upload, "fileName" | "mediaType"> | undefined;
   const content = createByteCollector(maxFileBytes);
   const finished = Promise.withResolvers<undefined>();
+  /** Ends the wait for the parser to take a piece. */
+  let goOn: (() => void) | undefined;
+  let isFinished = false;
+  const finish = (): void => {
+    isFinished = true;
+    finished.resolve(undefined);
+    goOn?.();
+  };
   let isBroken = false;
   let failure: Error | undefined;
   const fail = (error: Error): void => void (failure ??= error);
@@ -80,11 +88,11 @@ export async function readForm(
   parser.on("field", onField);
   parser.on("file", onFile);
   parser.on("partsLimit", () => fail(malformed(`it has more than ${maxParts} parts`)));
-  parser.on("finish", () => finished.resolve(undefined));
+  parser.on("finish", finish);
   parser.on("error", () => {
     isBroken = true;
     // A field that was too long is reported only after this.
-    setImmediate(() => finished.resolve(undefined));
+    setImmediate(finish);
   });
 
   const received = createByteLimit(maxFileBytes + maxFormBytes);
@@ -92,8 +100,10 @@ export async function readForm(
     if (!received.take(chunk)) fail(tooLarge("The request body", maxFileBytes + maxFormBytes));
     if (failure !== undefined) throw failure;
     await new Promise<void>((resolve) => {
+      goOn = resolve;
       parser.write(chunk, () => resolve());
-      void finished.promise.then(resolve);
+      // It takes nothing more.
+      if (isFinished) resolve();
     });
   }
   parser.end();

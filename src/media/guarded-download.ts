@@ -76,6 +76,8 @@ export function createDownloader(options: DownloaderOptions): Downloader {
         signal,
         headersTimeout: limits.timeoutMs,
         bodyTimeout: limits.timeoutMs,
+        // What is read ahead may be pieces of one byte, which take more than a hundred each.
+        highWaterMark: 4096,
       });
       const next = redirectTarget(response, url);
       if (next === undefined) return response;

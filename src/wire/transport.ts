@@ -134,8 +134,8 @@ export function createTransport(options: TransportOptions): Transport {
           },
           body: isJson ? JSON.stringify(content) : (content ?? null),
           signal: attempt.timeouts.signal,
-          // The reader of an answer pauses it.
-          ...(operation === "chat" && { highWaterMark: 1 }),
+          // The reader of an answer pauses it. What is read ahead may be pieces of one byte.
+          highWaterMark: 1,
         });
       let answer: Dispatcher.ResponseData;
       let redirect: URL | undefined;
