@@ -24,7 +24,7 @@ export function createAnswerOutput(options: AnswerOutputOptions) {
   const inline = createInlineImages(options.maxImageChars, (url) => options.isTrustedLink(url));
   let events: ChatEvent[] = [];
   let unsearched = "";
-  let textBytes = 0;
+  let writtenBytes = 0;
   let imageCount = 0;
   let isRefusal = false;
   let lost: string | undefined;
@@ -41,7 +41,7 @@ export function createAnswerOutput(options: AnswerOutputOptions) {
     const kept = isOver ? text.slice(0, leftChars) : text;
     leftChars -= kept.length;
     if (kept === "") return;
-    textBytes += Buffer.byteLength(kept, "utf8");
+    writtenBytes += Buffer.byteLength(kept, "utf8");
     // A surrogate pair may arrive in two parts.
     isSeen ||= isVisible(unseen.slice(-1) + kept);
     unseen += kept;
@@ -79,6 +79,7 @@ export function createAnswerOutput(options: AnswerOutputOptions) {
   };
   const pushThought = (text: string) => {
     hasThoughts = true;
+    writtenBytes += Buffer.byteLength(text, "utf8");
     pushJoined(events, "reasoning", text);
   };
   const pushSplit = async (pieces: readonly ThoughtPiece[]) => {
@@ -88,7 +89,6 @@ export function createAnswerOutput(options: AnswerOutputOptions) {
       else {
         // The text that was held back as a possible image was a thought as well.
         await pushInline(inline.end());
-        textBytes = 0;
         isSeen = false;
         unseen = "";
         events.push({ kind: "retract" });
@@ -140,7 +140,7 @@ export function createAnswerOutput(options: AnswerOutputOptions) {
     isEmpty: () => !isSeen && imageCount === 0,
     /** The notice of the last image that could not be loaded. */
     lost: () => lost,
-    totals: () => ({ textBytes, images: imageCount, isRefusal, hasThoughts }),
+    totals: () => ({ writtenBytes, images: imageCount, isRefusal, hasThoughts }),
   };
 }
 

@@ -27,7 +27,8 @@ interface AnswerTotals {
   /** The model that the answer names. */
   readonly model: string | undefined;
   readonly usage: ReportedUsage | undefined;
-  readonly textBytes: number;
+  /** The bytes of text and thoughts. */
+  readonly writtenBytes: number;
   readonly images: number;
   readonly sources: readonly AnswerSource[];
 }
@@ -238,10 +239,10 @@ export function createChatAnswer(options: ChatAnswerOptions) {
     },
     /** Returns the totals. It may be called only after `next` has returned `undefined`. */
     totals(): AnswerTotals {
-      const { textBytes, images, isRefusal } = output.totals();
+      const { writtenBytes, images, isRefusal } = output.totals();
       const { model, usage } = progress;
       const reason = isRefusal ? "filtered" : finishReasonOf(progress);
-      return { reason, model, usage, textBytes, images, sources: completion.sources() };
+      return { reason, model, usage, writtenBytes, images, sources: completion.sources() };
     },
     /** Cancels the request if it is still running. */
     close(): void {

@@ -129,13 +129,11 @@ function finishOf(
 ): ChatEvent {
   const totals = answer.totals();
   if (totals.images > 0) context.catalogue.learn(model, { drawsInChat: true });
-  const needsPrompt = totals.usage?.promptTokens === undefined;
-  const needsCompletion = totals.usage?.completionTokens === undefined;
   const usage = toUsage({
     reported: totals.usage,
     estimated: {
-      ...(needsPrompt && { promptTokens: estimatePromptTokens(request.messages) }),
-      ...(needsCompletion && { completionTokens: Math.ceil(totals.textBytes / 4) }),
+      ...(!totals.usage?.promptTokens && { promptTokens: estimatePromptTokens(request.messages) }),
+      ...(!totals.usage?.completionTokens && { completionTokens: Math.ceil(totals.writtenBytes / 4) }),
     },
     ...(totals.images > 0 && { counted: { images: totals.images } }),
     price: context.catalogue.priceOf(model),

@@ -118,10 +118,26 @@ interface UsageFacts {
   readonly price: FoundPrice | undefined;
 }
 
+/**
+ * Leaves out reported counts of nothing where there is something, and then a cost of nothing too. Servers
+ * that do not count send zeros.
+ */
+export function withoutZeros<R extends BilledAmounts & { readonly costUsd?: number }>(
+  reported: R,
+  estimated: BilledAmounts,
+): Partial<R> {
+  const isWrong = (name: string, value: unknown): boolean =>
+    value === 0 && (estimated[name as keyof BilledAmounts] ?? 0) > 0;
+  const wrong = Object.entries(reported).flatMap(([name, value]) => (isWrong(name, value) ? [name] : []));
+  if (wrong.length === 0) return reported;
+  if (reported.costUsd === 0) wrong.push("costUsd");
+  return Object.fromEntries(Object.entries(reported).filter(([name]) => !wrong.includes(name))) as Partial<R>;
+}
+
 /** Returns tokens and money of a call. `isEstimated`: a number was neither reported nor configured. */
 export function toUsage(facts: UsageFacts): Usage {
-  const { reported, estimated, counted = {}, price } = facts;
-  const { costUsd: reportedCost, ...reportedTokens } = reported ?? {};
+  const { estimated, counted = {}, price } = facts;
+  const { costUsd: reportedCost, ...reportedTokens } = withoutZeros(facts.reported ?? {}, estimated);
   const amounts: BilledAmounts = { ...estimated, ...counted, ...reportedTokens };
   const costUsd = reportedCost ?? (price === undefined ? undefined : costOf(price.price, amounts));
   const known = { ...counted, ...reportedTokens };

@@ -121,7 +121,7 @@ export function createAdmission({ gateway, limits, allowed, budgets }: Admission
           const known = gateway.knownModels().find(({ id }) => id === request.model);
           const worst = chatWorstCase(request, known?.capabilities.drawsInChat === true);
           const charge = await reserve("chat", request, worst, signal);
-          yield* meteredEvents(gateway.chat(request, signal), charge, worst);
+          yield* meteredEvents(gateway.chat(request, signal), charge, worst, signal);
         } finally {
           release();
         }
@@ -165,12 +165,14 @@ async function* meteredEvents(
   events: AsyncIterable<ChatEvent>,
   charge: Charge,
   worst: WorstCase,
+  signal: AbortSignal,
 ): AsyncIterable<ChatEvent> {
   let bytes = 0;
   let images = 0;
   let settling: Promise<void> | undefined;
   /** A call that breaks off may have been billed, unless it failed before it cost anything. */
-  let due: BilledAmounts | undefined = partialAmounts(worst, bytes, images);
+  let isDue = true;
+  let isLeft = true;
   try {
     for await (const event of events) {
       if (event.kind === "text" || event.kind === "reasoning") bytes += Buffer.byteLength(event.text);
@@ -181,10 +183,11 @@ async function* meteredEvents(
       yield event;
     }
   } catch (error) {
-    if (bytes === 0 && images === 0 && !isBilled(error)) due = undefined;
+    isLeft = signal.aborted;
+    isDue = bytes > 0 || images > 0 || isBilled(error);
     throw error;
   } finally {
-    await (settling ?? charge.release(due === undefined ? due : partialAmounts(worst, bytes, images)));
+    await (settling ?? charge.release(isDue ? partialAmounts(worst, { bytes, images, isLeft }) : undefined));
   }
 }
 

@@ -50,6 +50,11 @@ const assumedPrice = {
 } as const satisfies ModelPrice;
 /** Amounts that cost something at any price above zero. */
 const someOfAll: BilledAmounts = { promptTokens: 1e6, completionTokens: 1e6, audioSeconds: 60, images: 1 };
+/**
+ * What is charged for a call is at most so many times its reserve, and at least this much. Services add fees
+ * for searches and thoughts, but a mistake in one answer must not use up the budgets of a month.
+ */
+const mostPerCall = { reserves: 20, leastUsd: 1 };
 /** The time after which running calls may have ended, in milliseconds. */
 const runningMs = 15_000;
 
@@ -169,7 +174,9 @@ export function createBudgets(options: BudgetsOptions): Budgets {
     async reserve(caller, operation, model, worst) {
       const budgets = await budgetsOf(caller);
       if (budgets.length > 0) warnOfUnknownPrice(operation, model);
-      const reserveUsd = budgets.length === 0 ? 0 : toChargedUsd(operation, model, worst.most);
+      const worstUsd = toChargedUsd(operation, model, worst.most);
+      const mostUsd = Math.max(worstUsd * mostPerCall.reserves, mostPerCall.leastUsd);
+      const reserveUsd = budgets.length === 0 ? 0 : worstUsd;
       const left = caller.leavesRest === true ? reserveUsd : 0;
       const result = await ledger.reserve(reserveUsd, {
         budgets: budgets.map((budget) => ({ ...budget, budgetUsd: Math.max(0, budget.budgetUsd - left) })),
@@ -184,15 +191,23 @@ export function createBudgets(options: BudgetsOptions): Budgets {
       };
       const scopes = [...scopesOf(caller), ...budgets.map(({ scope }) => scope)];
       return {
-        settle: (usage, answered) =>
-          settlement.settle(result, {
+        settle(usage, answered) {
+          const { costUsd = toChargedUsd(operation, model, usage) } = usage;
+          const chargedUsd = Math.min(costUsd, mostUsd);
+          if (chargedUsd < costUsd)
+            log.error(
+              { model, operation, reportedUsd: costUsd, chargedUsd },
+              "the gateway reports far more than this call can cost; budgets count a part of it",
+            );
+          return settlement.settle(result, {
             labels: { ...labels, model: labelOf(model, answered) },
             amounts: usage,
-            costUsd: usage.costUsd,
-            chargedUsd: usage.costUsd ?? toChargedUsd(operation, model, usage),
-            isEstimated: usage.isEstimated,
+            costUsd: usage.costUsd === undefined ? undefined : chargedUsd,
+            chargedUsd,
+            isEstimated: usage.isEstimated || chargedUsd < costUsd,
             scopes,
-          }),
+          });
+        },
         async release(amounts) {
           if (amounts === undefined) {
             await settlement.settle(result, undefined);
@@ -281,9 +296,12 @@ const defaultMaxTokens = 1024;
 export interface WorstCase {
   /** The most that the call can use, which is reserved. */
   readonly most: BilledAmounts;
-  /** What is charged if the call was sent but nothing came back. */
+  /** What is charged if the call was sent and left, but nothing came back. */
   readonly whenLeft: BilledAmounts;
 }
+
+/** The part of its answer's reserve that a streamed call is charged if it is left while the model thinks. */
+const thoughtShare = 0.25;
 
 /** Assumes a token per byte of the prompt, all of `maxTokens`, and pictures if the model draws in chat. */
 export function chatWorstCase(request: ChatRequest, drawsInChat: boolean): WorstCase {
@@ -297,7 +315,7 @@ export function chatWorstCase(request: ChatRequest, drawsInChat: boolean): Worst
       ...(drawsInChat ? { images: maxImagesPerAnswer } : {}),
     },
     // An answer without streaming is completed and billed even if nobody waits for it.
-    whenLeft: { promptTokens, completionTokens: stream ? 0 : maxTokens },
+    whenLeft: { promptTokens, completionTokens: stream ? Math.ceil(maxTokens * thoughtShare) : maxTokens },
   };
 }
 
@@ -339,12 +357,22 @@ export function heardAmounts(
   };
 }
 
+/** What has arrived of a streamed answer that ended early. */
+export interface PartialArrival {
+  readonly bytes: number;
+  readonly images: number;
+  /** Whether a person or the caller left it, so that it may have been thought about unseen. */
+  readonly isLeft: boolean;
+}
+
 /** The amounts of a streamed answer that ended early: the prompt and what has arrived. */
-export function partialAmounts(worst: WorstCase, arrivedBytes: number, images: number): BilledAmounts {
-  const { promptTokens = 0, completionTokens = 0 } = worst.whenLeft;
+export function partialAmounts({ whenLeft }: WorstCase, arrival: PartialArrival): BilledAmounts {
+  const { bytes, images, isLeft } = arrival;
+  const { promptTokens = 0, completionTokens = 0 } = whenLeft;
+  const isUnseen = isLeft && bytes === 0 && images === 0;
   return {
     promptTokens,
-    completionTokens: Math.max(completionTokens, Math.ceil(arrivedBytes / 4)),
+    completionTokens: isUnseen ? completionTokens : Math.ceil(bytes / 4),
     ...(images === 0 ? {} : { images }),
   };
 }

@@ -24,6 +24,7 @@ import {
 import { isFields, readError } from "../../wire/failures.ts";
 import { isDataUri, notInDataUri, pictureUriMark, pictureUrlOf, toDataUri } from "../../wire/pictures.ts";
 import { createChoicePicker } from "../../wire/completion-chunk.ts";
+import { withoutZeros } from "../../wire/prices.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { SseWriter } from "../../support/http/event-stream.ts";
 import { sendLast } from "../api-error.ts";
@@ -384,14 +385,15 @@ function addTo(total: AnswerCount, count: AnswerCount): void {
   total.images += count.images;
 }
 
-/** Returns the reported usage. What was not reported is estimated, a token for four characters. */
+/** Returns the reported usage. What was not reported, or as 0, is estimated: a token for four characters. */
 function usageOf(
   promptTokens: number,
   { textChars, asideChars, images }: AnswerCount,
-  reported: UpstreamUsage | undefined,
+  reported: UpstreamUsage = {},
 ): UpstreamUsage {
   const completionTokens = Math.ceil(Math.max(0, textChars + asideChars) / 4);
-  return { promptTokens, completionTokens, ...(images > 0 ? { images } : {}), ...reported };
+  const estimated = { promptTokens, completionTokens };
+  return { ...estimated, ...(images > 0 ? { images } : {}), ...withoutZeros(reported, estimated) };
 }
 
 /** Shorter ones are text about data URIs. */

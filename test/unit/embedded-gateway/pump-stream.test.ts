@@ -57,6 +57,14 @@ describe("pumpStream", () => {
     },
   );
 
+  it("estimates a usage of 0 for an answer with text", async () => {
+    const usage = { prompt_tokens: 0, completion_tokens: 0, cost: 0 };
+    const last = `data: ${JSON.stringify({ choices: [], usage })}\n\ndata: [DONE]\n\n`;
+    const { done, usages } = pump(toBody(event({ content: "x".repeat(4000) }) + last), () => undefined);
+    await done;
+    expect(usages).toEqual([{ promptTokens: 7, completionTokens: 1000 }]);
+  });
+
   it("ignores what an upstream sends after the answer was cut", async () => {
     const sent: string[] = [];
     const body = toBody(event({ content: "x".repeat(100_000) }).repeat(3) + "data: {oops\n\n");

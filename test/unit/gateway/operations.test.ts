@@ -88,6 +88,35 @@ describe("chat", () => {
     });
   });
 
+  it.each<[string, object, object]>([
+    ["text", { content: "x".repeat(4000) }, { completionTokens: 1000 }],
+    [
+      "thoughts and text",
+      { reasoning: "hm".repeat(1000), content: "x".repeat(4000) },
+      { completionTokens: 1500 },
+    ],
+  ])("estimates a usage of 0 for %s", async (_, delta, expected) => {
+    const usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost: 0 };
+    const { client } = await start({
+      body: `data: ${JSON.stringify({ choices: [{ delta, finish_reason: "stop" }], usage })}\n\ndata: [DONE]\n\n`,
+    });
+    const { last } = await outcomeOf(client.chat(hello, never()));
+    expect(last).toMatchObject({ usage: { promptTokens: 2, ...expected, isEstimated: true } });
+    expect(last).not.toHaveProperty("usage.costUsd");
+  });
+
+  it("believes a cost of 0 beside counts", async () => {
+    const usage = { prompt_tokens: 3, completion_tokens: 4, cost: 0 };
+    const delta = { content: "x".repeat(4000) };
+    const { client } = await start({
+      body: `data: ${JSON.stringify({ choices: [{ delta, finish_reason: "stop" }], usage })}\n\ndata: [DONE]\n\n`,
+    });
+    const { last } = await outcomeOf(client.chat(hello, never()));
+    expect(last).toMatchObject({
+      usage: { promptTokens: 3, completionTokens: 4, costUsd: 0, isEstimated: false },
+    });
+  });
+
   it("estimates usage that is not reported, without counting base64", async () => {
     const { client } = await start({
       body: '{"choices":[{"message":{"content":"12345678"},"finish_reason":"stop"}]}',

@@ -1,13 +1,14 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { createAdmission } from "../../../../src/assistant/access/admission.ts";
 import { createAllowedModels } from "../../../../src/assistant/access/access.ts";
-import type { Budgets } from "../../../../src/assistant/access/budgets.ts";
+import { type Budgets, chatWorstCase, createBudgets } from "../../../../src/assistant/access/budgets.ts";
 import { toNotice } from "../../../../src/core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../../../src/core/errors.ts";
 import type { IncomingEvent } from "../../../../src/core/events.ts";
 import type { Gateway, Usage, ModelPrice } from "../../../../src/core/gateway.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { createWorld, type World } from "../../../support/assistant-world.ts";
+import { createTestLog } from "../../gateway/harness.ts";
 import { ada, call, createFakeGateway, message } from "../../../support/fakes.ts";
 
 /** A chat of 1,024 tokens costs about one cent. The prompt is nearly free. */
@@ -240,6 +241,79 @@ describe("budgets", () => {
     await world.settled();
     expect(await spent()).toBeCloseTo(0.01, 4);
     expect(await rows()).toMatchObject([{ calls: 1, completionTokens: 1000, estimatedCalls: 1 }]);
+  });
+
+  test.each([
+    ["stopped", () => world.assistant.press({ kind: "stop", key: "fake:c1" }, ada)],
+    [
+      "deleted",
+      (key: string) => world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [key] }),
+    ],
+  ])(
+    "a question that is %s while the model thinks unseen is charged a part of its reserve",
+    async (_, leave) => {
+      world = await createWorld({ startAt: noon, models, prices });
+      world.gateway.answerWith(async function* answer(__, signal) {
+        await new Promise((_resolve, reject) => {
+          signal.addEventListener("abort", () => reject(signal.reason as Error));
+        });
+        yield { kind: "text", text: "" };
+      });
+      const question = message("go", { origin });
+      await world.assistant.receive(question);
+      await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(1));
+      await leave(question.key);
+      await world.settled();
+      expect(await rows()).toMatchObject([{ calls: 1, completionTokens: 256, estimatedCalls: 1 }]);
+      expect(await spent()).toBeCloseTo(0.002_56, 4);
+    },
+  );
+
+  test("an answer that fails before its first word is charged no thoughts", async () => {
+    world = await createWorld({ startAt: noon, models, prices });
+    world.gateway.answerWith(() => ({
+      [Symbol.asyncIterator]: () => ({
+        next: () => Promise.reject(new ParleyError("gateway-timeout", "late")),
+      }),
+    }));
+    await world.ask("go");
+    expect(await rows()).toMatchObject([{ calls: 1, completionTokens: 0 }]);
+  });
+
+  test.each<[string, Partial<Usage>]>([
+    ["cost", { costUsd: 99_999 }],
+    ["number of tokens", { promptTokens: 1_000_000_000, completionTokens: 1_000_000_000 }],
+  ])("a %s far above the reserve is capped, and the admins are told", async (_, usage) => {
+    world = await createWorld({ startAt: noon, models, prices });
+    const log = createTestLog();
+    const budgets = createBudgets({
+      ledger: world.store.spending,
+      gateway: world.gateway.gateway,
+      places: { budgetsFor: async () => [] },
+      personDayUsd: undefined,
+      personMonthUsd: undefined,
+      dayUsd: undefined,
+      monthUsd: 5,
+      log,
+      now: () => world.clock.now(),
+    });
+    const request = { model: "chatty", messages: [{ role: "user", content: "hi" }] } as const;
+    const reserve = () =>
+      budgets.reserve(
+        { ...ada, personId: "fake:ada", origin },
+        "chat",
+        "chatty",
+        chatWorstCase(request, false),
+      );
+    await (await reserve()).settle({ ...usage, isEstimated: false }, "chatty");
+    expect(await spent()).toBeCloseTo(1);
+    expect(log.lines.join()).toContain("the gateway reports far more than this call can cost");
+    // Ordinary costs are believed, and nobody is told.
+    log.lines.length = 0;
+    await (await reserve()).settle({ costUsd: 0.1, isEstimated: false }, "chatty");
+    expect(await spent()).toBeCloseTo(1.1);
+    expect(log.lines).toEqual([]);
+    budgets.close();
   });
 
   test("a request that the gateway refused costs nothing and leaves no reserve", async () => {
