@@ -38,7 +38,7 @@ export const rooms: readonly Room[] = [
   {
     folder: "src/support",
     imports: ["src/core", "src/words"],
-    packages: ["fastest-levenshtein", "ipaddr.js", "lru-cache"],
+    packages: ["fastest-levenshtein", "ipaddr.js", "lru-cache", "undici"],
   },
   {
     folder: "src/media",

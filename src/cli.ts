@@ -52,6 +52,7 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
     const file = await readEnvFile(".env");
     for (const [name, value] of Object.entries(file?.values ?? {})) environment[name] ??= value;
     const config = parseConfig(environment);
+    await goThroughProxies(environment);
     const warnings = unquoted.map((name) => `${name} ${unquotedProblem.text}: ${unquotedProblem.remedy}`);
     const misspelt = await findMisspeltSettings(file, environment);
     const gatewayConfig = await loadGatewayConfig(config, environment);
@@ -113,6 +114,8 @@ async function runWithoutSettings(
   const isColoured = process.stdout.isTTY && (environment["NO_COLOR"] ?? "") === "";
   const io = { environment, writeOut, writeError, isColoured };
   try {
+    const file = await readEnvFile(".env");
+    await goThroughProxies({ ...file?.values, ...environment });
     if (command === "setup") {
       const { runSetup } = await import("./setup-command.ts");
       return await runSetup(words, {
@@ -132,6 +135,12 @@ async function runWithoutSettings(
   } finally {
     exitSoon();
   }
+}
+
+/** Nothing that connects is loaded before. */
+async function goThroughProxies(environment: NodeJS.ProcessEnv): Promise<void> {
+  const { adoptProxies } = await import("./support/proxy.ts");
+  adoptProxies(environment);
 }
 
 async function findMisspeltSettings(

@@ -27,6 +27,7 @@ import { keepConnected, type Link } from "./operations/keep-connected.ts";
 import { createMeter, createMetrics } from "./operations/metrics.ts";
 import { createResourceStack } from "./operations/resource-stack.ts";
 import { systemClock, inTime } from "./support/clock.ts";
+import { adoptedProxies, describeProxies } from "./support/proxy.ts";
 
 /** How often turns that an outage left open are resumed, in milliseconds. */
 const recoverEveryMs = 60_000;
@@ -401,6 +402,7 @@ function toLines(
 ): string[] {
   const { url } = parts.server;
   const warning = spendingWarning(config);
+  const proxies = adoptedProxies();
   return [
     ...config.platforms.map(
       ({ module, values, isOn }) => `${module.title.padEnd(8)} ${module.startLine(values, { isOn, url })}`,
@@ -409,6 +411,7 @@ function toLines(
     `Limits   ${describeLimits(config)}`,
     ...(warning === undefined ? [] : [`Warning  ${warning}`]),
     `Gateway  ${parts.gateway.describe()}`,
+    ...(proxies === undefined ? [] : [`Proxy    ${describeProxies(proxies)}`]),
     `Store    ${parts.store.describe()}`,
     `Health   ${parts.server.url}/readyz, /healthz, /metrics`,
   ];

@@ -60,6 +60,15 @@ function operationPathOf(url: string): string | undefined {
   )?.[0];
 }
 
+/** It may be written without `http://`, and with a user name and a password. */
+const proxy = text
+  .refine(
+    (value) =>
+      /^(?:https?:\/\/)?[^/]+\/?$/i.test(value) && URL.canParse(value.replace(/^(?!https?:)/i, "http://")),
+    "must be the address of an HTTP proxy, such as http://proxy.example:3128",
+  )
+  .optional();
+
 /** The settings that do not belong to a platform. */
 const ownSettings = {
   GATEWAY_BASE_URL: {
@@ -224,6 +233,18 @@ const ownSettings = {
   HTTP_HOSTS: {
     schema: list.default([]),
     description: "further names in the Host header that are served, such as a scraper's",
+  },
+  HTTP_PROXY: {
+    schema: proxy,
+    description: "the proxy through which http:// addresses are reached; empty: none",
+  },
+  HTTPS_PROXY: {
+    schema: proxy,
+    description: "the same for https:// and wss://; empty: the one of `HTTP_PROXY`",
+  },
+  NO_PROXY: {
+    schema: list.default([]),
+    description: "hosts that are reached without a proxy; this machine always is",
   },
   LOG_LEVEL: {
     schema: z.enum(["debug", "info", "warn", "error", "silent"]).default("info"),

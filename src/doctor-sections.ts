@@ -30,6 +30,7 @@ import {
   type CheckSection,
 } from "./operations/run-checks.ts";
 import { systemClock } from "./support/clock.ts";
+import { describeProxies, readProxies } from "./support/proxy.ts";
 
 type ReadConfig = ReturnType<typeof readConfig>;
 
@@ -76,15 +77,16 @@ export async function createDoctorSections(input: DoctorInput): Promise<readonly
   ];
 }
 
-/** Values that no output may contain: those of secret settings, and the password in STORE_URL. */
+/** Values that no output may contain: those of secret settings, and the passwords in addresses. */
 export function secretsIn(environment: DoctorInput["environment"]): string[] {
   const given = Object.entries(settings).flatMap(([name, { isSecret }]) => {
     const value = isSecret === true ? environment[name]?.trim() : undefined;
     return value === undefined || value === "" ? [] : [value, ...value.split(",").map((part) => part.trim())];
   });
-  const storeUrl = environment["STORE_URL"] ?? "";
-  const password = URL.canParse(storeUrl) ? new URL(storeUrl).password : "";
-  return [...given, ...(password === "" ? [] : [password, decodeURIComponent(password)])];
+  const addresses = ["STORE_URL", "HTTP_PROXY", "HTTPS_PROXY"].map((name) => environment[name]?.trim() ?? "");
+  const passwords = addresses.flatMap((url) => (URL.canParse(url) ? new URL(url).password : ""));
+  const known = passwords.filter((password) => password !== "");
+  return [...given, ...known.flatMap((password) => [password, decodeURIComponent(password)])];
 }
 
 /** The checks of one platform, or a line that says why it is off. */
@@ -216,10 +218,12 @@ function settingsCheck(
         ),
       ];
       const count = Object.keys(settings).filter((name) => (environment[name]?.trim() ?? "") !== "").length;
+      const proxies = readProxies(environment);
       const text =
         count === 0 ? "none is set: all have their defaults" : `${count} set, all known and well-formed`;
       return [
         ...(findings.length > 0 ? findings : [right("Variables", text)]),
+        ...(proxies === undefined ? [] : [right("Proxy", describeProxies(proxies))]),
         ...unquoted.map((name) => warning(name, unquotedProblem.text, unquotedProblem.remedy)),
         ...(file?.isOpenToOthers === true
           ? [warning(".env", "other users of this machine can read it", "chmod 600 .env")]

@@ -1,6 +1,6 @@
 import { lookup as systemLookup, type LookupAddress } from "node:dns";
 import { isIP, type LookupFunction } from "node:net";
-import type { buildConnector, Agent, Dispatcher } from "undici";
+import type { buildConnector, Dispatcher } from "undici";
 import { ParleyError, isParleyError } from "../core/errors.ts";
 import { isPublicAddress } from "../core/settings.ts";
 import { createByteCollector } from "../support/byte-collector.ts";
@@ -44,8 +44,8 @@ export interface Downloader {
 }
 
 interface Agents {
-  readonly trusted: Agent;
-  readonly guarded: Agent;
+  readonly trusted: Dispatcher;
+  readonly guarded: Dispatcher;
 }
 
 /** Redirect bodies are read up to this size, so that the connection can be reused. */
@@ -113,13 +113,51 @@ export function createDownloader(options: DownloaderOptions): Downloader {
 
 /** Loads undici with the first download. The global dispatcher is left alone, since other code uses it. */
 async function openAgents(options: DownloaderOptions): Promise<Agents> {
-  const { Agent, buildConnector } = await import("undici");
+  const { buildConnector, Pool } = await import("undici");
+  const { createDispatcher } = await import("../support/proxy.ts");
   const lookup = createGuardedLookup(options.lookup);
   const connect = options.connect ?? buildConnector({ lookup, allowH2: false });
   return {
-    trusted: new Agent({ allowH2: false }),
-    guarded: new Agent({ connect: createGuardedConnect(connect), allowH2: false }),
+    trusted: createDispatcher({ allowH2: false }),
+    guarded: createDispatcher(
+      { connect: createGuardedConnect(connect), allowH2: false },
+      {
+        clientFactory(proxy, settings) {
+          const pool = new Pool(proxy.origin, settings);
+          const connect = pool.connect.bind(pool);
+          return Object.assign(pool, {
+            connect: async (tunnel: Dispatcher.ConnectOptions) =>
+              await connect({ ...tunnel, ...(await toCheckedTarget(tunnel, lookup)) }),
+          });
+        },
+      },
+    ),
   };
+}
+
+/**
+ * Names the target of a tunnel by a public address instead of its name, so that a proxy opens what was
+ * checked here and resolves nothing itself.
+ * @throws ParleyError `attachment-blocked`
+ */
+async function toCheckedTarget(
+  { path, headers }: Dispatcher.ConnectOptions,
+  lookup: LookupFunction,
+): Promise<Pick<Dispatcher.ConnectOptions, "path" | "headers">> {
+  const { hostname, port } = new URL(`https://${path}`);
+  const host = hostname.replaceAll(/^\[|\]$/g, "");
+  if (isIP(host) !== 0 && !isPublicAddress(host)) throw blockedAddresses();
+  const address =
+    isIP(host) === 0
+      ? await new Promise<string>((resolve, reject) => {
+          lookup(host, {}, (error, found) => {
+            if (error === null && typeof found === "string") resolve(found);
+            else reject(error ?? blockedAddresses());
+          });
+        })
+      : host;
+  const target = `${isIP(address) === 6 ? `[${address}]` : address}:${port === "" ? "443" : port}`;
+  return { path: target, headers: { ...(headers as Record<string, string>), host: target } };
 }
 
 function parseUrl(address: string): URL {

@@ -1,11 +1,12 @@
 import { pipeline, type Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from "node:zlib";
-import { Agent, type Dispatcher, FormData } from "undici";
+import { type Dispatcher, FormData } from "undici";
 import { ParleyError, isParleyError } from "../core/errors.ts";
 import type { Operation } from "../core/gateway.ts";
 import { type Log, currentTurn } from "../core/telemetry.ts";
 import { createByteCollector } from "../support/byte-collector.ts";
 import { isExcessiveJson } from "../support/http/body.ts";
+import { createDispatcher } from "../support/proxy.ts";
 import type { AttemptTimeouts } from "./attempt.ts";
 import {
   AttemptError,
@@ -94,7 +95,7 @@ export function createTransport(options: TransportOptions): Transport {
   const { log, scrub, silenceMs = 0 } = options;
   const { origin, pathname, search } = options.baseUrl;
   const basePath = pathname.replace(/\/$/, "");
-  const agent = new Agent({
+  const agent = createDispatcher({
     connect: { ...pausable, timeout: options.connectMs },
     // With HTTP/2 one lost connection would interrupt every running answer.
     allowH2: false,

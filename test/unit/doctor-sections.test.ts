@@ -35,6 +35,26 @@ async function doctor(
   return { text: toReportText(sections), code: toExitCode(sections) };
 }
 
+describe("the doctor behind a proxy", () => {
+  test("names it without its password", async () => {
+    const { text, code } = await doctor({
+      HTTPS_PROXY: "http://ada:s3cr3t@proxy.example:3128",
+      NO_PROXY: "a.example",
+    });
+    expect(code).toBe(0);
+    expect(text).toContain(
+      "Proxy      proxy.example:3128 (http: none), but not to a.example, localhost, 127.0.0.1, ::1",
+    );
+    expect(text).not.toContain("s3cr3t");
+  });
+
+  test("says what is no proxy", async () => {
+    const { text } = await doctor({ HTTP_PROXY: "socks5://proxy.example" });
+    expect(text).toContain("HTTP_PROXY");
+    expect(text).toContain("must be the address of an HTTP proxy");
+  });
+});
+
 describe("the doctor with nothing set", () => {
   test("says what is on and what is not connected", async () => {
     const { text, code } = await doctor({});

@@ -93,6 +93,7 @@ describe("npm start", () => {
         BUDGET_PERSON_DAY_USD: "0.5",
         BUDGET_DAY_USD: "10",
         MODELS_ALLOWED: "openai/*",
+        HTTPS_PROXY: "http://ada:s3cr3t@proxy.example:3128",
       },
     });
     await again.says(/Page {5}off {2}PAGE=off/);
@@ -104,6 +105,10 @@ describe("npm start", () => {
     expect(again.output()).toContain(
       "Limits   5 requests a minute and person; $0.5 a day and person; $10 a day in all; models openai/*",
     );
+    expect(again.output()).toContain(
+      "Proxy    proxy.example:3128 (http: none), but not to localhost, 127.0.0.1, ::1\n",
+    );
+    expect(again.output()).not.toContain("s3cr3t");
     expect(again.output()).not.toContain("Warning");
   });
 

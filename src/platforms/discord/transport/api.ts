@@ -16,10 +16,11 @@ import {
   type RESTPostAPIWebhookWithTokenJSONBody,
   type RESTPutAPIApplicationCommandsJSONBody,
 } from "discord.js";
-import { Agent, type Dispatcher, Dispatcher1Wrapper } from "undici";
+import { type Dispatcher, Dispatcher1Wrapper } from "undici";
 import type { Clock } from "../../../core/clock.ts";
 import { ParleyError, isParleyError } from "../../../core/errors.ts";
 import type { Log, Meter } from "../../../core/telemetry.ts";
+import { createDispatcher } from "../../../support/proxy.ts";
 import { createSlidingWindowLimiter } from "../../../support/rate-limiter.ts";
 import { backoffMs, retry } from "../../../support/retry.ts";
 import {
@@ -478,7 +479,7 @@ function createAgent(suspensions: Pick<SuspensionWatch, "waitMs">): RESTOptions[
     return dispatch(rest, handler);
   };
   // With HTTP/2, one lost connection would interrupt every request.
-  const agent = new Agent({ allowH2: false }).compose(unnamed, unlessSuspended(suspensions, isShown));
+  const agent = createDispatcher({ allowH2: false }).compose(unnamed, unlessSuspended(suspensions, isShown));
   return new Dispatcher1Wrapper(agent) as unknown as RESTOptions["agent"];
 }
 

@@ -9,9 +9,9 @@ import {
 import type { Clock } from "../../../core/clock.ts";
 import { ParleyError } from "../../../core/errors.ts";
 import { inTime, systemClock } from "../../../support/clock.ts";
+import { createDispatcher } from "../../../support/proxy.ts";
 import { withLookupTime } from "../errors.ts";
 import { WebClient, type WebClientOptions } from "@slack/web-api";
-import { Agent } from "undici";
 import type { Log } from "../../../core/telemetry.ts";
 import { type SuspensionWatch, unlessSuspended } from "../../delivery/delivery-scheduler.ts";
 
@@ -210,7 +210,7 @@ export function createClientFetch(
 ): NonNullable<WebClientOptions["fetch"]> {
   const isShown = ({ path }: { readonly path: string }): boolean => /\/chat\.[a-zA-Z]+$/.test(path);
   // Node's `fetch` does the same: with HTTP/2, one lost connection would interrupt every call.
-  const agent = new Agent({ allowH2: false }).compose(unlessSuspended(suspensions, isShown));
+  const agent = createDispatcher({ allowH2: false }).compose(unlessSuspended(suspensions, isShown));
   return async (url, { method = "GET", headers = {}, body, signal } = {}) => {
     if (body !== undefined && typeof body !== "string")
       throw new TypeError("Slack's client sends files through url-requests.ts only");
