@@ -20,6 +20,7 @@ import {
   inTurn,
   noSpan,
 } from "../core/telemetry.ts";
+import { isVisible, withoutControls } from "../support/text.ts";
 import { systemClock } from "../support/clock.ts";
 import { AttemptError, isFields, type Headers, createScrub } from "../wire/failures.ts";
 import { type GatewayOutcome } from "./trouble.ts";
@@ -232,7 +233,7 @@ function createTranscription(
     const value = answer.kind === "text" ? { text: answer.text } : withText(answer.value);
     const parsed = transcriptionSchema.safeParse(value);
     if (!parsed.success) throw badAnswer(response, "no transcription");
-    if (parsed.data.text.trim() === "")
+    if (!isVisible(parsed.data.text))
       throw new AttemptError(
         new ParleyError("gateway-empty-answer", "transcription failed: no words", { detail: { model } }),
         "never",
@@ -268,7 +269,7 @@ function createTranscription(
     const { text, language } = value;
     const timed = timedWordsOf(value["segments"]);
     return {
-      text: text.trim(),
+      text: withoutControls(text).trim(),
       ...(timed.length > 0 && { timed }),
       model,
       ...(model !== request.model && { fallback: model }),
@@ -288,8 +289,9 @@ function timedWordsOf(segments: unknown): TimedWords[] {
   const found = (segments as unknown[]).slice(0, maxSegments).flatMap((segment) => {
     if (!isFields(segment)) return [];
     const { start, end, text } = segment;
-    if (!isTime(start) || typeof text !== "string" || text.trim() === "") return [];
-    return [{ start, end: isTime(end) && end > start ? end : undefined, text: text.trim() }];
+    if (!isTime(start) || typeof text !== "string" || !isVisible(text)) return [];
+    const said = withoutControls(text).trim();
+    return [{ start, end: isTime(end) && end > start ? end : undefined, text: said }];
   });
   return found.map(({ start, end, text }, index) => {
     const next = found[index + 1]?.start ?? 0;

@@ -77,7 +77,8 @@ export function createCompletionReader() {
       const value = unwrapped(received);
       chunk.error = readError(value);
       if (chunk.error !== undefined || !isFields(value)) return chunk;
-      if (typeof value["model"] === "string" && value["model"] !== "") chunk.model = value["model"];
+      if (typeof value["model"] === "string" && value["model"] !== "")
+        chunk.model = withoutControls(value["model"]);
       chunk.usage = readUsage(value["usage"]);
       const choices = value["choices"];
       if (Array.isArray(choices)) readChoices(value, picker.pick(choices as unknown[]), chunk);

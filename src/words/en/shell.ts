@@ -4,7 +4,7 @@ export const shellMessages = {
   "page.model.is": "Model: {model}",
   "page.model.search": "Search models",
   "page.model.none": "No model has this name.",
-  "page.model.unlisted": "The gateway has not listed its models yet.",
+  "page.model.unlisted": "The gateway has listed no models.",
   "page.model.usual": "Without a choice: {model}",
   "page.group.pinned": "Pinned",
   "page.group.today": "Today",

@@ -77,6 +77,11 @@ describe("transcription", () => {
       },
     ],
     ["segments only", '{"segments":[{"text":"hel"},{"text":"lo"}]}', { text: "hello" }],
+    [
+      "words with controls",
+      '{"text":"a\\u0000b\\tc","segments":[{"start":0,"end":1,"text":"a\\u001bb"},{"start":1,"end":2,"text":"\\u200b"}]}',
+      { text: "ab\tc", timed: [{ fromSeconds: 0, toSeconds: 1, text: "ab" }] },
+    ],
     ["bare words", "hello\n", { text: "hello" }],
     ["a JSON string", '"hello"', { text: "hello" }],
     ["words in quotes", '"hello" she said', { text: '"hello" she said' }],
@@ -87,6 +92,7 @@ describe("transcription", () => {
 
   it.each<[string, ScriptedAnswer, string]>([
     ["no words", { body: '{"text":"  "}' }, "gateway-empty-answer"],
+    ["nothing that anybody sees", { body: '{"text":"\\u200b \\u0007"}' }, "gateway-empty-answer"],
     ["nothing", { body: "" }, "gateway-empty-answer"],
     ["another shape", { body: '{"hello":1}' }, "gateway-bad-answer"],
     ["a page", { body: "<html></html>" }, "gateway-bad-answer"],
