@@ -1,7 +1,7 @@
 import { replyButtons, type PressKind, type ReplyActionKind } from "./press.ts";
 import type { Budget, BudgetPeriod, BudgetScope, BudgetState } from "./spending.ts";
 import { currentLanguage, formatDate, formatUsd, translate, translateDeclared } from "../words/translate.ts";
-import { oneLine } from "./quoting.ts";
+import { oneLine, toInlineCode } from "./quoting.ts";
 import { isParleyError, type ErrorCode, type ParleyError } from "./errors.ts";
 
 /** Tells the person who asked in one or two plain sentences what went wrong and what to do. */
@@ -15,7 +15,10 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
     detail["model"] === undefined
       ? translate("error.model")
       : translate("error.model-named", { model: detail["model"] });
-  const file = detail["name"] === undefined ? translate("error.file") : `${detail["name"]}`;
+  const file =
+    detail["name"] === undefined
+      ? `${detail["what"] ?? translate("error.file")}`
+      : toInlineCode(`${detail["name"]}`);
   const said = (sentence: string): string =>
     detail["gatewayMessage"] === undefined
       ? sentence
@@ -268,7 +271,7 @@ export function roomFailureNotice(failure: ParleyError, read: number): string {
 
 /** Notice that files in other people's messages were not read. */
 export function roomFilesNotice(all: readonly string[]): string {
-  const names = all.slice(0, maxNames).join(", ");
+  const names = all.slice(0, maxNames).map(toInlineCode).join(", ");
   return all.length <= maxNames
     ? translate("room.files", { names })
     : translate("room.files.more", { names, count: all.length - maxNames });

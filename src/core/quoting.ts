@@ -1,3 +1,5 @@
+import { toCodeText } from "../words/translate.ts";
+
 /*
  * Whose words are these: how what people, files, pages and names bring stands in prompts, summaries, exports
  * and notices. A label is one line without brackets, so that it cannot end a mark such as `[file notes.txt]`.
@@ -39,6 +41,5 @@ export function toFenced(text: string, language = ""): string {
 
 /** Makes one line of inline code from untrusted text, in which nothing has an effect. */
 export function toInlineCode(text: string): string {
-  const line = oneLine(text.replaceAll("`", "'"));
-  return `\`${line === "" ? " " : line}\``;
+  return `\`${toCodeText(text)}\``;
 }

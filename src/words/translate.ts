@@ -117,7 +117,31 @@ function formatMessage(
     format = new IntlMessageFormat(text, language, undefined, { ignoreTag: true });
     formats.set(key, format);
   }
-  return String(format.format(values));
+  return String(format.format(withCode(text, values)));
+}
+
+/** In inline code a value is one line that cannot end it: names of files, models and options come from outside. */
+function withCode(
+  text: string,
+  values: Readonly<Record<string, ArgumentValue>>,
+): Readonly<Record<string, ArgumentValue>> {
+  if (!text.includes("`")) return values;
+  const coded = text.split("`").filter((_, index) => index % 2 === 1);
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [
+      name,
+      coded.some((piece) => piece.includes(`{${name}}`)) ? toCodeText(String(value)) : value,
+    ]),
+  );
+}
+
+/** A text for inline code: one line without backticks. */
+export function toCodeText(text: string): string {
+  const line = text
+    .replaceAll("`", "'")
+    .replaceAll(/[\s\u0085]+/g, " ")
+    .trim();
+  return line === "" ? " " : line;
 }
 
 const loaded = new Map<Language, Readonly<Record<string, string>>>([[defaultLanguage, english]]);

@@ -54,7 +54,7 @@ tell(eachPlatform, ({ begin }) => {
     expect(Buffer.from(files()[0]!.bytes).toString()).toMatch(
       /^\[0:00\] These[\s\S]+\n\[6:\d\d\] These[\s\S]+\n\[12:\d\d\] These/,
     );
-    expect(wordsIn(place)).toContain("(The whole transcript is in meeting-transcript.txt.)");
+    expect(wordsIn(place)).toContain("(The whole transcript is in `meeting-transcript.txt`.)");
     expect(everSent()).toMatch(/[Tt]ranscribing part \d of 3/);
   });
 });
@@ -74,12 +74,12 @@ tell(["Slack by socket"], ({ begin }) => {
     };
     const { place } = await ada.asks(direct(ada), "Read these", toFiles(files));
     for (const said of [
-      "Only the first 200 of 201 pages of long.pdf were read.",
-      "secret.pdf (it is protected by a password; send it without one)",
-      "scan.pdf (it contains no text",
-      "old.docx (it is in Excel’s old format (.xls); save it as .xlsx)",
-      "bomb.docx (it unpacks to more than Parley reads",
-      "cut.docx (it is damaged or incomplete",
+      "Only the first 200 of 201 pages of `long.pdf` were read.",
+      "`secret.pdf` (it is protected by a password; send it without one)",
+      "`scan.pdf` (it contains no text",
+      "`old.docx` (it is in Excel’s old format (.xls); save it as .xlsx)",
+      "`bomb.docx` (it unpacks to more than Parley reads",
+      "`cut.docx` (it is damaged or incomplete",
     ])
       expect(wordsIn(place)).toContain(said);
   });

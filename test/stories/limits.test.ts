@@ -168,7 +168,7 @@ tell(eachPlatform, ({ start }) => {
     const ada = person("Ada");
     const general = channel("general", [ada]);
     await ada.uses("ask", { prompt: "why?", model: "story/chat-large" }, general);
-    await shows(general, "The model story/chat-large is not allowed here. Allowed: story/chat");
+    await shows(general, "The model `story/chat-large` is not allowed here. Allowed: `story/chat`");
     await ada.uses("models", {}, general);
     const list = await shows(
       general,
@@ -178,7 +178,7 @@ tell(eachPlatform, ({ start }) => {
     const picture = { name: "picture.png", bytes: await fixture("picture.png") };
     const { answer } = await ada.asks(general, "what is it?", [picture]);
     expect(answer.text + answer.smallPrint).toContain(
-      "The model story/chat reads only text, so story/eyes answered",
+      "The model `story/chat` reads only text, so `story/eyes` answered",
     );
     expect(model.asked().map((request) => request.model)).toEqual(["story/eyes"]);
   });

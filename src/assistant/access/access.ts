@@ -1,3 +1,4 @@
+import { toInlineCode } from "../../core/quoting.ts";
 import type { Access, Asker, RefusalReason } from "../../core/access.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Origin, IncomingEvent } from "../../core/events.ts";
@@ -154,7 +155,9 @@ export function createAllowedModels(patterns: readonly string[]): AllowedModels 
         detail: {
           model: model.slice(0, 100),
           ...(listed.length === 0 ? { lacks: "models" } : {}),
-          ...(named.length === 0 ? {} : { allowed: named.slice(0, maxNamed).join(", ") + rest }),
+          ...(named.length === 0
+            ? {}
+            : { allowed: named.slice(0, maxNamed).map(toInlineCode).join(", ") + rest }),
         },
       });
     },

@@ -1,3 +1,4 @@
+import { oneLine, toInlineCode } from "../../core/quoting.ts";
 import { hash as digest } from "node:crypto";
 import { toNotice } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
@@ -153,7 +154,7 @@ async function readImage(
         ...(altText === "" ? {} : { altText: altText.slice(0, maxAltTextChars) }),
       },
     ],
-    notices: image.notice === undefined ? [] : [`${name}: ${image.notice}`],
+    notices: image.notice === undefined ? [] : [`${toInlineCode(name)}: ${image.notice}`],
     calls: [],
   };
 }
@@ -219,7 +220,7 @@ async function readDocumentText(
   format: DocumentFormat,
   { dependencies, reply, signal }: Reading,
 ): Promise<ReadAttachments> {
-  reply.status(translate("status.reading", { name }));
+  reply.status(translate("status.reading", { name: oneLine(name) }));
   const read = await readDocument(bytes, format, dependencies.personId, signal);
   if ("problem" in read) return unread(name, translate(`document.${read.problem}`));
   return {
@@ -305,7 +306,7 @@ function toSentence(name: string, omission: Omission): string {
         ? translate("document.rows", { name })
         : translate("document.rows.sheets", {
             name,
-            sheets: omission.sheets.slice(0, maxNamedSheets).join(", "),
+            sheets: omission.sheets.slice(0, maxNamedSheets).map(toInlineCode).join(", "),
           });
     case "characters":
       return translate("file.text-cut", { name, max: omission.read });

@@ -9,7 +9,7 @@ import { type RecordingPart, halveWav } from "../../media/recordings/cut-into-pa
 import { cutLimits, cutRecording, type CutOutcome } from "../../media/recordings/cut-recording.ts";
 import { isSparse } from "../../media/recordings/longest-audio.ts";
 import { currentLanguage, inLanguage, translate } from "../../words/translate.ts";
-import { toQuotedLines } from "../../core/quoting.ts";
+import { oneLine, toQuotedLines } from "../../core/quoting.ts";
 import { messageIds, textOf } from "./stored-messages.ts";
 import { toClock, toShownTranscript } from "./transcript.ts";
 import type { TurnDependencies } from "./turn.ts";
@@ -104,7 +104,7 @@ async function transcribeShown(
   signal: AbortSignal,
 ): Promise<TranscribedRecording> {
   const { bytes, name, durationMs } = recording;
-  transcriber.status(translate("status.listening", { name }));
+  transcriber.status(translate("status.listening", { name: oneLine(name) }));
   // Its size does not show its length, so it is paid for in parts of known length.
   if (isSparse(bytes, minSpeechBytesPerSecond))
     return await inParts(recording, transcriber, alwaysCut, signal, cannotCut(recording));

@@ -1,7 +1,7 @@
 /** Says by error code what went wrong and what to do. The notices say what was left out. */
 export const errorMessages = {
   "error.model": "The model",
-  "error.model-named": "The model {model}",
+  "error.model-named": "The model `{model}`",
   "error.file": "The file",
   "error.gateway-says": "It says: {message}",
   "error.later.moment": "in a moment",
@@ -57,16 +57,16 @@ export const errorMessages = {
   "error.gateway-payment": "The model gateway's account has run out of credit or budget. Ask your admin.",
   "error.gateway-rate-limited": "The model gateway is rate limiting requests. Try again {later}.",
   "error.gateway-bad-request": "The model gateway did not accept the request.",
-  "error.gateway-unknown-model": "There is no model {model}. /models lists what there is.",
+  "error.gateway-unknown-model": "There is no model `{model}`. /models lists what there is.",
   "error.gateway-unknown-model.nearest":
-    "There is no model {model}. Did you mean {suggestion}? /models lists what there is.",
+    "There is no model `{model}`. Did you mean `{suggestion}`? /models lists what there is.",
   "error.gateway-unknown-model.unlisted":
-    "There is no model {model}, and the gateway has no list of those there are. Ask your admin.",
+    "There is no model `{model}`, and the gateway has no list of those there are. Ask your admin.",
   "error.gateway-unknown-model.unnamed": "There is no model of that name. /models lists what there is.",
   "error.gateway-context-length":
     "This is more than the model can read at once. Shorten it, or start a new conversation.",
   "error.gateway-context-length.named":
-    "This is more than {model} can read at once. Shorten it, or start a new conversation.",
+    "This is more than `{model}` can read at once. Shorten it, or start a new conversation.",
   "error.gateway-refused": "{model} declined to answer this.",
   "error.gateway-timeout": "{model} took too long and was stopped. Try again {later}.",
   "error.gateway-error": "The model gateway failed. Try again {later}.",
@@ -95,7 +95,7 @@ export const errorMessages = {
   "error.unknown-command.nearest": "There is no command /{command}. Did you mean /{suggestion}?",
   "error.unknown-command.none": "none",
   "error.invalid-option": "/{command}: {problem}.",
-  "error.invalid-option.named": "/{command} {option}: {problem}.",
+  "error.invalid-option.named": "/{command} `{option}`: {problem}.",
   "error.invalid-option.unnamed": "is invalid",
   "error.usage": "Write it like this: {usage}",
   "error.platform-unauthorized": "The platform does not accept Parley's token. Ask your admin to check it.",
@@ -124,7 +124,7 @@ export const errorMessages = {
     "Only the last {sent, plural, one {message was} other {{sent} messages were}} sent to the model whole; earlier ones were summed up.",
   "notice.context-cut.middle-summed-up":
     "Only the first message and the last {sent, plural, one {one} other {{sent}}} were sent to the model whole; those between were summed up.",
-  "notice.unread": "Not read: {name} ({reason}).",
+  "notice.unread": "Not read: `{name}` ({reason}).",
   "notice.images-left-out":
     "{count, plural, one {1 picture was} other {{count} pictures were}} not sent to the model: {reason}.",
   "notice.images-left-out.text-model": "this model reads only text",
@@ -138,7 +138,7 @@ export const errorMessages = {
   "notice.sent-less.system":
     "The model refused the question as it was, so it was asked in a simpler form, with fewer earlier messages.",
   "notice.other-model":
-    "The model {model} reads only text, so {instead} answered: there are pictures in this conversation.",
+    "The model `{model}` reads only text, so `{instead}` answered: there are pictures in this conversation.",
   "notice.earlier-answer": "There is no new answer, so this is the earlier one. {why}",
   "notice.ended.length": "The answer reached its length limit and may be unfinished.",
   "notice.ended.filtered": "The provider's content filter cut this answer off.",
@@ -161,24 +161,24 @@ export const fileMessages = {
   "document.old-word": "it is in Word’s old format (.doc); save it as .docx",
   "document.old-excel": "it is in Excel’s old format (.xls); save it as .xlsx",
   "document.old-powerpoint": "it is in PowerPoint’s old format (.ppt); save it as .pptx",
-  "document.cut.pages": "Only the first {read, number} of {count, number} pages of {name} were read.",
-  "document.cut.slides": "Only the first {read, number} of {count, number} slides of {name} were read.",
-  "document.cut.sheets": "Only the first {read, number} of {count, number} sheets of {name} were read.",
-  "document.blank-page": "Page {page} of {name} has no text (a scan or a picture) and was not read.",
+  "document.cut.pages": "Only the first {read, number} of {count, number} pages of `{name}` were read.",
+  "document.cut.slides": "Only the first {read, number} of {count, number} slides of `{name}` were read.",
+  "document.cut.sheets": "Only the first {read, number} of {count, number} sheets of `{name}` were read.",
+  "document.blank-page": "Page {page} of `{name}` has no text (a scan or a picture) and was not read.",
   "document.blank-pages":
-    "{count, number} pages of {name} have no text (scans or pictures) and were not read: {pages}.",
-  "document.pictures": "The pictures in {name} were not read.",
-  "document.pictures.counted": "Not read: {count, plural, one {# picture} other {# pictures}} in {name}.",
-  "document.rows": "Only the first rows of {name} were read.",
-  "document.rows.sheets": "Only the first rows of {sheets} in {name} were read.",
+    "{count, number} pages of `{name}` have no text (scans or pictures) and were not read: {pages}.",
+  "document.pictures": "The pictures in `{name}` were not read.",
+  "document.pictures.counted": "Not read: {count, plural, one {# picture} other {# pictures}} in `{name}`.",
+  "document.rows": "Only the first rows of `{name}` were read.",
+  "document.rows.sheets": "Only the first rows of {sheets} in `{name}` were read.",
   "recording.cannot-cut":
     "it is too long to be transcribed whole, and its format cannot be cut; send it as MP3, M4A, Ogg or WAV",
-  "recording.left-out": "Only the first {time} of {name} were transcribed.",
-  "recording.rest-unread": "The rest of {name} could not be read and was not transcribed.",
+  "recording.left-out": "Only the first {time} of `{name}` were transcribed.",
+  "recording.rest-unread": "The rest of `{name}` could not be read and was not transcribed.",
   "recording.gap": "[{from} to {to}: not transcribed]",
-  "recording.part-failed": "{name} was not transcribed from {from} to {to}: {why}",
-  "recording.not-kept": "{name} is larger than {max} MB: its words are kept, the recording is not.",
-  "transcript.whole-in-file": "(The whole transcript is in {file}.)",
+  "recording.part-failed": "`{name}` was not transcribed from {from} to {to}: {why}",
+  "recording.not-kept": "`{name}` is larger than {max} MB: its words are kept, the recording is not.",
+  "transcript.whole-in-file": "(The whole transcript is in `{file}`.)",
   "transcript.of": "Transcript of {name}",
-  "transcript.file-failed": "{file} could not be shown: {why}",
+  "transcript.file-failed": "`{file}` could not be shown: {why}",
 } as const;

@@ -36,14 +36,14 @@ export const turnMessages = {
   "file.no-transcription": "no model of the gateway can transcribe",
   "file.not-picture": "it is not a picture",
   "file.not-recording": "it is not a recording",
-  "file.text-cut": "Only the first {max} characters of {name} were read.",
+  "file.text-cut": "Only the first {max} characters of `{name}` were read.",
   "picture.first-frame": "Only the first frame of the picture is read (it has {count}).",
   "picture.first-page": "Only the first page of the picture is read (it has {count}).",
 
-  "model.set-not-taken": "{why} It is in {whose}, so {taken} was used.",
+  "model.set-not-taken": "{why} It is in {whose}, so `{taken}` was used.",
   "model.set-not-taken.own": "your settings",
   "model.set-not-taken.place": "the settings of {place}",
-  "model.fallback": "Model {model} did not answer; {instead} did.",
+  "model.fallback": "Model `{model}` did not answer; `{instead}` did.",
 
   "answer.far-too-long": "The answer went far beyond the {max} tokens asked for, and is cut.",
   "answer.all-thought": "The model used all its tokens for thinking and had none left for the answer.",
@@ -66,7 +66,7 @@ export const turnMessages = {
 
   "drawn.as": "Drawn as: {prompt}",
   "drawn.fewer": "Only {count} of {wanted} pictures arrived.",
-  "drawn.other-model": "The model {usual} cannot change pictures, so {taken} did.",
+  "drawn.other-model": "The model `{usual}` cannot change pictures, so `{taken}` did.",
   "drawn.one-at-a-time": "One picture at a time is changed.",
   "drawn.size-kept": "A changed picture keeps the size that the model gives it.",
   "drawn.only-words": "The model answered in words, without a picture.",

@@ -166,8 +166,8 @@ describe("a message", () => {
     await world.ask("and these?", { attachments });
     expect(world.platform.replies[0]).toMatchObject({ state: "finished" });
     expect(world.platform.replies[0]?.notices).toEqual([
-      "Not read: empty.bin (the file is empty).",
-      "Not read: lost.png (lost.png no longer exists. Upload it again).",
+      "Not read: `empty.bin` (the file is empty).",
+      "Not read: `lost.png` (`lost.png` no longer exists. Upload it again).",
     ]);
   });
 

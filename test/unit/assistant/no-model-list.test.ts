@@ -48,7 +48,7 @@ it.each([
   expect(await saidTo("ask", { prompt: "hi" })).toMatch(/^The gateway lists no models\. [^/]+$/);
   expect(await saidTo("ask", { prompt: "hi", model: "local" })).toBe("> hi\n\nhello");
   expect(await saidTo("ask", { prompt: "hi", model: "other" })).toBe(
-    "There is no model other, and the gateway has no list of those there are. Ask your admin.",
+    "There is no model `other`, and the gateway has no list of those there are. Ask your admin.",
   );
   await world.store.settings.change("fake:ada", { "chat-model": "local" });
   await world.clock.advance(3000);

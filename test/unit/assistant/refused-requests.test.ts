@@ -330,7 +330,7 @@ it("a recording without words beside a question is named, and the question is an
   const room = await start(() => undefined);
   const reply = await room.say("what now?", { attachments: [{ id: "ogg", name: "voice.ogg", source: {} }] });
   expect(reply.text).toMatch(/^answer to what now\?/);
-  expect(reply.notices).toContain("Not read: voice.ogg (no words can be heard in it).");
+  expect(reply.notices).toContain("Not read: `voice.ogg` (no words can be heard in it).");
 });
 
 const voice: Partial<IncomingMessage> = { attachments: [{ id: "ogg", name: "voice.ogg", source: {} }] };
@@ -374,7 +374,7 @@ it.for([
     const answering = room.say("what now?", voice);
     const reply = await room.world.passingTime(answering);
     expect(reply.text).toMatch(/^answer to what now\?/);
-    expect(reply.notices.join()).toMatch(/Not read: voice\.ogg \(.+\)/);
+    expect(reply.notices.join()).toMatch(/Not read: `voice\.ogg` \(.+\)/);
   },
 );
 
@@ -394,14 +394,14 @@ it("silence as null is a recording without words", async () => {
     () => ({ body: '{"text": null}' }),
   );
   const reply = await room.say("what now?", voice);
-  expect(reply.notices).toContain("Not read: voice.ogg (no words can be heard in it).");
+  expect(reply.notices).toContain("Not read: `voice.ogg` (no words can be heard in it).");
 });
 
 it("a recording without words alone is said to be that, and no model is asked", async () => {
   const room = await start(() => undefined);
   const reply = await room.say("", { attachments: [{ id: "ogg", name: "voice.ogg", source: {} }] });
   expect(reply.state).toBe("failed");
-  expect(reply.notices).toEqual(["Not read: voice.ogg (no words can be heard in it)."]);
+  expect(reply.notices).toEqual(["Not read: `voice.ogg` (no words can be heard in it)."]);
   expect(room.asked()).toEqual([]);
 });
 

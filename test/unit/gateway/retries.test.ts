@@ -267,7 +267,7 @@ describe("fallback models", () => {
     const { client } = await byModel({ m: failing(500), b: good })({ fallbacks: { chat: ["m", "b"] } });
     expect(await outcomeOf(client.chat(hello, never()))).toMatchObject({
       text: "hi",
-      notices: ["Model m did not answer; b did."],
+      notices: ["Model `m` did not answer; `b` did."],
     });
   });
 
@@ -321,11 +321,11 @@ describe("fallback models", () => {
     });
     expect(await client.generateImages(draw, never())).toMatchObject({
       model: "b",
-      notices: ["Model dall-e-3 did not answer; b did."],
+      notices: ["Model `dall-e-3` did not answer; `b` did."],
     });
     expect(await client.transcribe(listen, never())).toMatchObject({
       model: "c",
-      notices: ["Model whisper-1 did not answer; c did."],
+      notices: ["Model `whisper-1` did not answer; `c` did."],
     });
   });
 });

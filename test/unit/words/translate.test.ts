@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { toNotice } from "../../../src/core/error-messages.ts";
+import { roomFilesNotice, toNotice } from "../../../src/core/error-messages.ts";
 import { ParleyError } from "../../../src/core/errors.ts";
 import { toSecondsText, toUsdText } from "../../../src/core/usage.ts";
 import {
@@ -60,8 +60,22 @@ describe("what Parley says", () => {
 
   test("takes tags, apostrophes and braces in values as they are", () => {
     const model = "<b>'{x}' # %";
-    expect(translate("error.model-named", { model })).toBe(`The model ${model}`);
-    expect(inLanguage("fr", () => translate("error.model-named", { model }))).toBe(`Le modèle ${model}`);
+    expect(translate("error.model-named", { model })).toBe(`The model \`${model}\``);
+    expect(inLanguage("fr", () => translate("error.model-named", { model }))).toBe(`Le modèle \`${model}\``);
+  });
+
+  test("has names of files, models and options as inline code in one line, which they cannot end", () => {
+    const name = "a`\n# **b** <@U1>\u2028c``.txt";
+    const shown = "`a' # **b** <@U1> c''.txt`";
+    for (const notice of [
+      translate("notice.unread", { name, reason: "r" }),
+      translate("document.pictures", { name }),
+      toNotice(new ParleyError("attachment-empty", "test", { detail: { name } })),
+      toNotice(new ParleyError("gateway-refused", "test", { detail: { model: name } })),
+      toNotice(new ParleyError("invalid-option", "test", { detail: { command: "ask", option: name } })),
+      roomFilesNotice([name]),
+    ])
+      expect(notice).toContain(shown);
   });
 
   test("keeps a declared text where the language has none", () => {

@@ -157,7 +157,7 @@ export function createCommandUses(options: {
       return acknowledgements.refuse(
         interaction,
         new ParleyError("attachment-gone", "the message was deleted", {
-          detail: { name: translate("platform.the-message") },
+          detail: { what: translate("platform.the-message") },
         }),
       );
     const { messageId } = target;

@@ -259,7 +259,7 @@ export function createCommandCalls(options: CommandCallOptions) {
     if (found === undefined)
       throw new ParleyError("platform-unreachable", "Slack conversations.replies: no response in time");
     throw new ParleyError("attachment-gone", "the message was deleted", {
-      detail: { name: translate("platform.the-message") },
+      detail: { what: translate("platform.the-message") },
     });
   }
 

@@ -59,16 +59,23 @@ const toPlain = (text: string): types.PlainTextElement => ({
   emoji: true,
 });
 
-const toSmallPrint = (text: string): types.ContextBlock => ({ type: "context", elements: [toPlain(text)] });
+/** Words of the bot. Names in them are inline code, in which mentions, links and emphasis have no effect. */
+function toWords(text: string): types.PlainTextElement | types.MrkdwnElement {
+  const escaped = escapeText(cutText(text, maxSectionChars));
+  if (!text.includes("`") || escaped.length > maxSectionChars) return toPlain(text);
+  return { type: "mrkdwn", text: escaped, verbatim: true };
+}
+
+const toSmallPrint = (text: string): types.ContextBlock => ({ type: "context", elements: [toWords(text)] });
 
 /** Returns a paragraph of plain text, of which at most 3,000 characters are shown. */
 export function toPlainSection(text: string): types.SectionBlock {
   return { type: "section", text: toPlain(text) };
 }
 
-/** Returns a message of plain text. */
+/** Returns a message of the bot's words. */
 export function toPlainContent(text: string): SlackContent {
-  return { text: escapeText(text), blocks: [toPlainSection(text)] };
+  return { text: escapeText(text), blocks: [{ type: "section", text: toWords(text) }] };
 }
 
 /** A message is written in one of these forms. Those that Slack may refuse come first. */
@@ -93,7 +100,8 @@ export function toSlackContent(content: MessageContent, form: ContentForm = "mar
   }
   blocks.push(...toSourceList(content.sources ?? []));
   if (status !== undefined) blocks.push(toSmallPrint(translate("delivery.status", { status })));
-  if (content.failure !== undefined) blocks.push(toPlainSection(`:warning: ${content.failure}`));
+  if (content.failure !== undefined)
+    blocks.push({ type: "section", text: toWords(`:warning: ${content.failure}`) });
   if (content.notices !== undefined && content.notices.length > 0)
     blocks.push(toSmallPrint(content.notices.join("\n")));
   const buttons = toButtons(content);

@@ -2,7 +2,7 @@ import { call, loadState, mayHaveTakenEffect, postTo, runAction } from "./api.js
 import { downloadFiles } from "./attachments.js";
 import { useChatList, Sidebar } from "./sidebar.js";
 import { Composer } from "./composer.js";
-import { html, makeId, Icon } from "./dom.js";
+import { html, makeId, withCode, Icon } from "./dom.js";
 import { forgetDrafts, keepDraft, readDraft } from "./drafts.js";
 import { toSpoken, ChatMenu, Lightbox, SearchDialog, SettingsPanel, ShortcutsDialog } from "./lazy-parts.js";
 import { ModelPicker, useModel } from "./model-picker.js";
@@ -258,7 +258,7 @@ export function App({ initial }) {
         ${thread.items.length > 0 && html`<${ChatMenu} key=${currentId} conversationId=${currentId} />`}
       </header>
       <${Banner} banner=${state.banner} />
-      <div role="status" class="connection">${bannerOf(connection, chats.trouble)}</div>
+      <div role="status" class="connection">${withCode(bannerOf(connection, chats.trouble))}</div>
       ${shownProblem !== "" && html`<p class="page-problem" role="alert">${shownProblem}</p>`}
       <${ThreadView}
         key=${`thread ${currentId}`}

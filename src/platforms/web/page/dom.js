@@ -137,3 +137,12 @@ export async function copyText(text) {
   field.remove();
   return isCopied;
 }
+
+/**
+ * Shows names in words of the bot as code.
+ *
+ * @param {string} words
+ */
+export function withCode(words) {
+  return words.split("`").map((piece, index) => (index % 2 === 0 ? piece : html`<code>${piece}</code>`));
+}

@@ -1,4 +1,4 @@
-import { html, classes, useAction, Icon } from "./dom.js";
+import { html, classes, useAction, withCode, Icon } from "./dom.js";
 import { Foot, Sources } from "./foot.js";
 import { Markdown } from "./lazy-parts.js";
 import { isRunning, noticesOf } from "./thread-state.js";
@@ -73,7 +73,7 @@ function Answer({ item, actions }) {
     ${
       notices.length > 0 &&
       html`<ul class="notices">
-        ${notices.map((notice) => html`<li key=${notice}>${notice}</li>`)}
+        ${notices.map((notice) => html`<li key=${notice}>${withCode(notice)}</li>`)}
       </ul>`
     }
     ${
@@ -146,7 +146,7 @@ function Failure({ item: { failure, retryKey, actions }, onAct }) {
   const { problem, isBusy, run } = useAction();
   const rest = actions?.find(({ kind }) => kind === "continue");
   return html`<div class="failure">
-    <p>${problem || failure || translate("page.answer-has-failed")}</p>
+    <p>${withCode(problem || failure || translate("page.answer-has-failed"))}</p>
     ${
       rest !== undefined &&
       html`<button type="button" onClick=${() => void run(() => answerBy(onAct, rest))} disabled=${isBusy}>

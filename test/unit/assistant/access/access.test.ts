@@ -189,7 +189,7 @@ test("an error names allowed models, the most similar first", () => {
   }).toThrow(
     expect.objectContaining({
       code: "model-not-allowed",
-      detail: { model: "gpt-5", allowed: "gpt-4.1, gpt-4.1-mini, claude-opus" },
+      detail: { model: "gpt-5", allowed: "`gpt-4.1`, `gpt-4.1-mini`, `claude-opus`" },
     }),
   );
 });

@@ -358,7 +358,7 @@ describe("MODELS_ALLOWED", () => {
     expect(world.assistant.suggestModels("")).toEqual(["chatty"]);
     await world.answered(call("ask", { prompt: "hi", model: "listener" }));
     expect(world.platform.replies[1]?.failure?.text).toBe(
-      "The model listener is not allowed here. Allowed: chatty. /models lists what is.",
+      "The model `listener` is not allowed here. Allowed: `chatty`. /models lists what is.",
     );
     expect(world.gateway.requests).toEqual([]);
   });
@@ -378,7 +378,7 @@ describe("MODELS_ALLOWED", () => {
     await world.ask("what is this?", { attachments: [{ id: "png", name: "a.png", source: null }] });
     expect(world.gateway.requests.map(({ model }) => model)).toEqual(["words", "eyes"]);
     expect(world.platform.replies[1]?.notices).toEqual([
-      "The model words reads only text, so eyes answered: there are pictures in this conversation.",
+      "The model `words` reads only text, so `eyes` answered: there are pictures in this conversation.",
     ]);
   });
 });

@@ -299,7 +299,7 @@ describe("a command", () => {
     ["imagine", { prompt: "x", size: "big" }, "size"],
     ["imagine", { prompt: "x", count: 9 }, "a whole number from 1 to 4"],
     ["ask", {}, "prompt"],
-    ["ask", { prompt: "x", model: "chaty" }, "Did you mean chatty?"],
+    ["ask", { prompt: "x", model: "chaty" }, "Did you mean `chatty`?"],
     ["nonsense", {}, "There is no command /nonsense"],
   ])("/%s with %o is told what is wrong", async (name, options, words) => {
     await world.answered(call(name, options));
@@ -354,7 +354,7 @@ describe("/imagine with pictures", () => {
         { id: "both", capabilities: { generatesImages: true, drawsInChat: true } },
       ],
     });
-    const words = "The model painter cannot change pictures, so editor did.";
+    const words = "The model `painter` cannot change pictures, so `editor` did.";
     expect(await noticesOf({})).toContain(words);
     expect(await noticesOf({ model: "editor" })).not.toContain(words);
     await world.store.settings.change("fake:ada", { "image-model": "painter" });
@@ -366,7 +366,7 @@ describe("/imagine with pictures", () => {
     await world.store.settings.change("fake:ada", { "image-model": "gone" });
     await world.clock.advance(3000);
     const explained = await noticesOf({});
-    expect(explained.join()).toContain("so editor was used");
+    expect(explained.join()).toContain("so `editor` was used");
     expect(explained.join()).not.toContain("painter");
     expect(world.gateway.requests.map(({ model }) => model)).toEqual([
       "editor",

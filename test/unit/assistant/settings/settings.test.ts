@@ -68,7 +68,7 @@ describe("layers", () => {
       await world.store.settings.change("fake:channel:1", { "chat-model": "retired" });
       expect(await ask("one")).toBe("chatty");
       expect(world.platform.replies.at(-1)?.notices).toEqual([
-        "There is no model retired. It is in the settings of this channel, so chatty was used.",
+        "There is no model `retired`. It is in the settings of this channel, so `chatty` was used.",
       ]);
     });
 
@@ -194,7 +194,7 @@ describe("layers", () => {
         expect(await set(wrong)).toContain("entries are such as discord:role:<id>=5/day");
       const { roles: _, ...withoutRoles } = asManager.origin;
       expect(await set("fake:role:staff=5/day", { ...asManager, origin: withoutRoles })).toBe(
-        "/settings role-budgets: it needs roles, which are not known here.",
+        "/settings `role-budgets`: it needs roles, which are not known here.",
       );
     });
   });
@@ -222,7 +222,7 @@ describe("layers", () => {
 
     it("limits cannot be set for oneself", async () => {
       expect(await settings({ name: "person-budget", value: "5", for: "me" }, asManager)).toBe(
-        "/settings person-budget: it can only be set for server or channel.",
+        "/settings `person-budget`: it can only be set for server or channel.",
       );
     });
 
@@ -284,14 +284,14 @@ describe("layers", () => {
     });
 
     it.each([
-      [{ name: "temperature", value: "abc" }, "/settings temperature: it is a number from 0 to 2."],
+      [{ name: "temperature", value: "abc" }, "/settings `temperature`: it is a number from 0 to 2."],
       [
         { name: "person-budget", value: "abc", for: "server" },
-        "/settings person-budget: it is an amount in US dollars from 0 to 1000000, such as 2.50.",
+        "/settings `person-budget`: it is an amount in US dollars from 0 to 1000000, such as 2.50.",
       ],
       [
         { name: "chat-model", value: "clevr" },
-        "/settings chat-model: it cannot be this: There is no model clevr. Did you mean clever? /models lists what there is.",
+        "/settings `chat-model`: it cannot be this: There is no model `clevr`. Did you mean `clever`? /models lists what there is.",
       ],
     ])("%j is one clear line", async (options, line) => {
       expect(await settings(options, asManager)).toBe(line);
@@ -300,7 +300,7 @@ describe("layers", () => {
     it("budgets that contradict each other are refused", async () => {
       await settings({ name: "place-budget", value: "1", for: "channel" }, asManager);
       expect(await settings({ name: "person-budget", value: "2", for: "channel" }, asManager)).toBe(
-        "/settings person-budget: it is more than place-budget (1), which all people share.",
+        "/settings `person-budget`: it is more than place-budget (1), which all people share.",
       );
     });
   });

@@ -48,9 +48,9 @@ describe("documents", () => {
       const start = expect.stringMatching(/^\[page 1\]\nTotal: 12 EUR\n/) as string;
       expect(parts).toMatchObject([{ kind: "file", name: "offer.txt", text: start }]);
       expect(notices).toEqual([
-        "Only the first 200 of 201 pages of offer.txt were read.",
-        "Page 2 of offer.txt has no text (a scan or a picture) and was not read.",
-        "The pictures in offer.txt were not read.",
+        "Only the first 200 of 201 pages of `offer.txt` were read.",
+        "Page 2 of `offer.txt` has no text (a scan or a picture) and was not read.",
+        "The pictures in `offer.txt` were not read.",
       ]);
     });
 
@@ -263,7 +263,7 @@ describe("recordings", () => {
       expect(text).toMatch(/^words\n\n\[6:\d\d to 13:\d\d: not transcribed\]\n\nwords$/);
       expect(notices).toHaveLength(1);
       expect(notices[0]).toMatch(
-        /^talk\.wav was not transcribed from 6:\d\d to 13:\d\d: The model gateway failed/,
+        /^`talk\.wav` was not transcribed from 6:\d\d to 13:\d\d: The model gateway failed/,
       );
     });
 

@@ -55,7 +55,7 @@ describe("with MODELS_ALLOWED", () => {
     const choice = choiceOf(models, ["gpt-4*", "dall-e*"]);
     await expect(choice.choose("chat", "gpt-5", signal)).rejects.toMatchObject({
       code: "model-not-allowed",
-      detail: { model: "gpt-5", allowed: "gpt-4.1, gpt-4.1-mini" },
+      detail: { model: "gpt-5", allowed: "`gpt-4.1`, `gpt-4.1-mini`" },
     });
     expect(await choice.choose("chat", "gpt-4.1-mini", signal)).toBe("gpt-4.1-mini");
   });

@@ -72,7 +72,7 @@ describe("a question in people's thread", () => {
     expect(world.platform.replies[0]).toMatchObject({ state: "finished" });
     expect(world.platform.replies[0]?.notices).toEqual([
       "Only the first 2 messages of what was said here before could be read in time.",
-      "Not read from what was said here before: note.ogg, plan.pdf.",
+      "Not read from what was said here before: `note.ogg`, `plan.pdf`.",
     ]);
   });
 
