@@ -286,7 +286,8 @@ function createMessageEdited(
    * the latter is said to the bot now, the platform may take it as a new question.
    */
   async function editStored(conversationIds: readonly string[], edited: EditedMessage): Promise<Outcome> {
-    for (const conversationId of conversationIds) {
+    // Most edits are of messages that were never for the bot, so that this is the only look.
+    for (const conversationId of await conversations.existing(conversationIds)) {
       const stored =
         (await conversations.find(conversationId, messageIds.user(edited.key))) ??
         (await conversations.find(conversationId, messageIds.room(edited.key)));

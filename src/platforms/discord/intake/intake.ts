@@ -145,6 +145,7 @@ export function createIntake(options: {
     events: messageEvents,
     names: bot.names,
     changes,
+    wasAside: (messageId) => messages.wasAside(messageId),
     takeNew: (message) => messages.take(message),
   });
   const handle = createInteractionHandler({

@@ -47,6 +47,8 @@ export function createEditEvents(options: {
   readonly events: Pick<MessageEvents, "contentOf" | "isToOthers" | "hearAside">;
   readonly names: (guildId: string | undefined) => Names;
   readonly changes: OrderedChanges;
+  /** Whether nothing of a message can be stored, because it was not for the bot. */
+  readonly wasAside: (messageId: string) => boolean;
   /** Takes a message, if it is for the bot, as if it had been sent now. */
   readonly takeNew: (message: Whole) => void;
 }): EditEvents {
@@ -72,7 +74,7 @@ export function createEditEvents(options: {
         return thread === undefined ? address : toReplyAddress({ ...rest, thread: { ...thread, title } });
       },
     };
-    const outcome = await receiver.messageEdited(edited);
+    const outcome = options.wasAside(id) ? "unknown" : await receiver.messageEdited(edited);
     if (outcome === "edited" && isAside) await events.hearAside(message);
     const isFresh = editedAt - Date.parse(message.timestamp) <= maxForgottenMs;
     if (outcome === "unknown" && isFresh && isFromPerson(message)) options.takeNew(message);

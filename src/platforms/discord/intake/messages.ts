@@ -55,6 +55,8 @@ interface MessageIntake {
    * rules refuse it silently, since the person may have been told before. Contract: must not throw.
    */
   take(message: GatewayMessageCreateDispatchData, options?: { readonly isMissed?: boolean }): void;
+  /** Whether a message in a channel was seen here and is not for the bot, so that nothing of it is stored. */
+  wasAside(messageId: string): boolean;
   /** Resolves when the receiver has all messages of the channel that were taken before. */
   caughtUp(channelId: string): Promise<void>;
   /** Resolves when the receiver has all messages taken so far. */
@@ -65,6 +67,8 @@ interface MessageIntake {
 const acceptForMs = 5000;
 /** How long Discord is asked who wrote a message and where. Later messages of the channel wait. */
 const askDiscordForMs = 60_000;
+/** Of how many messages it is known that they are not for the bot. */
+const maxAsides = 5000;
 /** While this process stops, another instance has this long to take a message, and answers it sooner. */
 const keepAfterMs = 2000;
 
@@ -75,6 +79,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   /** A person who sends very many messages is told once in a while that the bot is busy. */
   const busyNotices = createRefusalSchedule(() => clock.monotonic());
   const queue = createKeyedQueue();
+  const asides = createRecent(maxAsides);
   /** The bot's last message that is no reply, by channel. */
   const lastAnswers = createRecent<string>(1000);
   let enqueued = 0;
@@ -182,7 +187,12 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     known: { isEvent: boolean },
   ): Promise<"accepted" | "duplicate"> {
     const event = await events.toEvent(message, names);
-    if (event === undefined) return "duplicate";
+    if (event === undefined) {
+      const type = await channels.typeOf(message);
+      if (!isThreadType(type) && !isDirectType(type)) asides.set(message.id, true);
+      return "duplicate";
+    }
+    asides.delete(message.id);
     known.isEvent = true;
     // The next look-up must find it after those.
     if (left.has(message.channel_id)) throw new ParleyError("store-unavailable", "an earlier one was left");
@@ -249,6 +259,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       if (isMissed) noteLookUp(message.channel_id);
       enqueue(message, clock.monotonic(), isMissed);
     },
+    wasAside: (messageId) => asides.has(messageId),
     caughtUp: (channelId) => queue.run(channelId, () => Promise.resolve()),
     idle: () => queue.idle(),
   };

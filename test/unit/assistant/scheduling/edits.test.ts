@@ -69,6 +69,22 @@ describe("edits of questions", () => {
       expect(await world.store.inbox.listOpen()).toEqual([]);
     });
 
+    it("that was never stored costs one look at the conversations that it might be in", async () => {
+      const looks: unknown[] = [];
+      const { find, existing } = world.store.conversations;
+      vi.spyOn(world.store.conversations, "find").mockImplementation(async (...given) => {
+        looks.push(given);
+        return await find(...given);
+      });
+      vi.spyOn(world.store.conversations, "existing").mockImplementation(async (ids) => {
+        looks.push(ids);
+        return await existing(ids);
+      });
+      const conversationIds = ["fake:1", "fake:2", "fake:3"];
+      expect(await edit(message("never asked"), "edited", { conversationIds })).toBe("unknown");
+      expect(looks).toEqual([conversationIds]);
+    });
+
     it("that is to somebody else now is not answered anew, and what it says is stored", async () => {
       const event = await world.ask("who waters it?");
       const aside = () => Promise.resolve({ text: "@Rasha who waters it?", isAside: true } as const);

@@ -62,6 +62,22 @@ describe("people who edit and react", () => {
     expect(await texts(2)).toEqual(["this one too", "the last"]);
   });
 
+  test("an edit of what was never for the bot in a channel asks the store nothing but the channel's rule", async () => {
+    const { simulator, receiver } = harness;
+    const aside = ada.sends({ channel: general, text: "to others" });
+    const asked = ada.sends({ channel: general, text: "one", mentionBot: true });
+    await texts(1);
+    ada.edits(aside, "to all others");
+    ada.edits(asked, `<@${simulator.botId}> two`);
+    expect((await edits(1)).map(({ key }) => key)).toEqual([`discord:${asked.id}`]);
+    // From the edit on that makes it a question, its edits are those of one.
+    ada.edits(aside, `<@${simulator.botId}> or to you`);
+    expect(await texts(2)).toEqual(["one", "or to you"]);
+    ada.edits(aside, `<@${simulator.botId}> or to nobody`);
+    expect((await edits(2)).map(({ key }) => key)).toEqual([`discord:${asked.id}`, `discord:${aside.id}`]);
+    expect(receiver.events).toHaveLength(2);
+  });
+
   test("what is not the author's edit is none: previews, pins, the bot's own messages, other bots", async () => {
     const said = ada.sends({ channel: direct, text: "see https://example.com" });
     await texts(1);
