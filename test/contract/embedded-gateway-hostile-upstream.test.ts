@@ -54,6 +54,35 @@ describe("a stream that fails while its client is gone", () => {
   });
 });
 
+describe("a stream without an end of its lines", () => {
+  it.each([
+    ["lines of one event", "data:x\n"],
+    ["JSON in lines of one event", "data:{}\n"],
+    ["comments", ":\n"],
+    ["lines that are no field", "x\n"],
+  ])("of %s is refused, and others are served meanwhile", async (_, line) => {
+    let written = 0;
+    const many = line.repeat(Math.ceil(60_000 / line.length));
+    const base = await startServer((request, response) => {
+      request.resume();
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      const push = (): void => {
+        while (!response.destroyed && written < 200_000_000) {
+          written += many.length;
+          if (!response.write(many)) return void response.once("drain", push);
+        }
+        response.end("\n\n");
+      };
+      push();
+    });
+    const { url } = await startGateway({ upstreams: { up: { baseUrl: `${base}/v1`, retries: 0 } } });
+    const refused = ask(url, { stream: true });
+    expect(await isServing(url)).toBe(true);
+    expect(await refused).toMatchObject({ status: 502, body: { error: { type: "upstream_error" } } });
+    expect(written).toBeLessThan(100_000_000);
+  });
+});
+
 describe("headers of an upstream", () => {
   it("that cannot be forwarded are left out", async () => {
     const base = await startServer((request, response) => {
