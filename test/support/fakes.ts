@@ -128,21 +128,21 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
           reply.files.push(file);
           return Promise.resolve();
         },
-        finish: (ending) => {
+        async finish(ending) {
+          if (showError !== undefined) throw showError;
           reply.notices = ending?.notices ?? [];
           reply.sources = ending?.sources;
           reply.confirm = ending?.confirm;
           reply.actions = ending?.actions ?? [];
           reply.forms = ending?.forms;
           reply.state = "finished";
-          return Promise.resolve();
         },
-        fail: (failure) => {
+        async fail(failure) {
+          if (showError !== undefined) throw showError;
           reply.failure = failure;
           reply.notices = failure.notices ?? [];
           reply.sources = failure.sources;
           reply.state = "failed";
-          return Promise.resolve();
         },
         abandon: () => {
           if (reply.state === "open") reply.state = "abandoned";

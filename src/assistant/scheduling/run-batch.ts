@@ -89,13 +89,15 @@ export function createBatchRunner(options: BatchRunnerOptions): RunBatch {
         giveTitle(run.dependencies, platform, run.conversationId);
     } catch (error) {
       outcome = "left-open";
+      // Nothing else would end this reply, because the events are closed below.
+      const isShown = !isOutage(error) && (await failVisibly(run, error));
       active.abandon(new ParleyError("stopping", "the turn is left open", { cause: error }));
       if (isEditedError(error))
         log.info({ platform: event.platform }, "turn runs again: its question was edited");
       else log.error({ platform: event.platform, err: error }, "turn left open");
       // A permanent failure, such as a missing permission, would fail again on every recovery.
       if (!isOutage(error)) {
-        if (isParleyError(error, "platform-forbidden")) await tellAlone(run, error);
+        if (!isShown && isParleyError(error, "platform-forbidden")) await tellAlone(run, error);
         await inbox.close(allowed.flatMap(keysOf));
       }
     }
@@ -108,6 +110,18 @@ export function createBatchRunner(options: BatchRunnerOptions): RunBatch {
     log.info({ platform: event.platform, kind: event.kind, outcome, attempt, durationMs }, "turn ended");
     return outcome === "left-open" ? "left-open" : "ended";
   });
+
+  /** Resolves to whether the reply shows the failure, or has ended before. */
+  async function failVisibly({ reply, allowed, language }: BatchRun, error: unknown): Promise<boolean> {
+    const retryKey = allowed[0]!.key;
+    try {
+      await inLanguage(language, () => reply.fail({ text: toNotice(error), retryKey }));
+      return true;
+    } catch (failure) {
+      log.info({ err: failure }, "the failure of a turn is not shown");
+      return false;
+    }
+  }
 
   /** Says why there is no answer to the person who sees nothing of it in the place where they asked. */
   async function tellAlone({ allowed, platform, language }: BatchRun, error: ParleyError): Promise<void> {

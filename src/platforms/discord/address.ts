@@ -10,6 +10,8 @@ export interface InteractionAddress {
   readonly token: string;
   readonly expiresAt: number;
   readonly isPrivate: boolean;
+  /** Everybody sees its "thinking…", although the reply is private. */
+  readonly hasPublicPlaceholder?: boolean;
   readonly userId: string;
   /** Whether the bot is not a member of the server. It can then post only the interaction's own messages. */
   readonly isGuest: boolean;

@@ -349,6 +349,22 @@ describe("an answer that the platform does not show", () => {
     expect(world.platform.told).toEqual([]);
   });
 
+  it("because of an unexpected error ends with words and Retry, so that no placeholder stays", async () => {
+    const event = message("hi");
+    await world.store.inbox.accept(event);
+    await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 77 }, attempts: 1 });
+    const damage = vi
+      .spyOn(world.store.conversations, "find")
+      .mockRejectedValue(new ParleyError("store-corrupt", "a stored value is not JSON"));
+    await world.recover();
+    damage.mockRestore();
+    expect(world.platform.replies.at(-1)).toMatchObject({
+      state: "failed",
+      failure: { retryKey: event.key },
+    });
+    expect(await world.store.inbox.listOpen()).toEqual([]);
+  });
+
   it("is told to its person alone where the bot lacks a permission, and is over", async () => {
     const permission = "Send Messages";
     world.platform.failToShow(new ParleyError("platform-forbidden", "no", { detail: { permission } }));

@@ -115,8 +115,17 @@ export function createReplies(options: {
       return [...messages, ...(parseShownFiles(files)?.refs ?? [])].map((ref) => toRefKey(ref));
     },
     // A direct message is private already. Elsewhere only interactions have private answers.
-    toPrivateAddress: (address) =>
-      (fromReplyAddress(address).channelType as ChannelType) === ChannelType.DM ? address : undefined,
+    toPrivateAddress(given) {
+      const address = fromReplyAddress(given);
+      const { interaction } = address;
+      if ((address.channelType as ChannelType) === ChannelType.DM) return given;
+      if (interaction === undefined || options.now() >= interaction.expiresAt) return undefined;
+      if (interaction.isPrivate) return given;
+      return toReplyAddress({
+        ...address,
+        interaction: { ...interaction, isPrivate: true, hasPublicPlaceholder: true },
+      });
+    },
     async tellAlone(given, authorId, text) {
       const { channelId, channelType, interaction } = fromReplyAddress(given);
       if (interaction !== undefined && options.now() < interaction.expiresAt)

@@ -259,6 +259,20 @@ function createInteractionPosts({
     return opened;
   }
 
+  /** Deletes "thinking…". Resolves to whether it is gone. @throws ParleyError `platform-unreachable` */
+  async function removePlaceholder(interaction: InteractionAddress): Promise<boolean> {
+    try {
+      await api.deleteFollowUp(interaction, "@original");
+      return true;
+    } catch (error) {
+      if (isParleyError(error, "platform-unreachable")) throw error;
+      // An earlier attempt has deleted it, whose follow-up or whose response was lost.
+      if (discordCode(error) === errorCodes.unknownMessage) return true;
+      log.info({ err: error }, "placeholder not deleted");
+      return false;
+    }
+  }
+
   return {
     live,
     /** The first message of the reply takes the place of "thinking…". */
@@ -268,7 +282,9 @@ function createInteractionPosts({
       { files = [], nonce = randomNonce(), signal, urgency }: PostHow,
       isFirstOfReply: boolean,
     ): Promise<PostedMessage> {
-      const isFirst = isFirstOfReply && files.length === 0;
+      const isOnPlaceholder = isFirstOfReply && interaction.hasPublicPlaceholder !== true;
+      if (isFirstOfReply && !isOnPlaceholder) await removePlaceholder(interaction);
+      const isFirst = isOnPlaceholder && files.length === 0;
       const body = withAltTexts(content, files);
       followUps ??= openFollowUps(interaction);
       const message = isFirst
@@ -294,16 +310,7 @@ function createInteractionPosts({
     ): Promise<PostedMessage | undefined> {
       const interaction = live();
       if (!isOfCaller || interaction === undefined || interaction.isPrivate) return undefined;
-      try {
-        await api.deleteFollowUp(interaction, "@original");
-      } catch (error) {
-        if (isParleyError(error, "platform-unreachable")) throw error;
-        // An earlier attempt has deleted it, whose follow-up or whose response was lost.
-        if (discordCode(error) !== errorCodes.unknownMessage) {
-          log.info({ err: error }, "placeholder not deleted: failure shown publicly");
-          return undefined;
-        }
-      }
+      if (!(await removePlaceholder(interaction))) return undefined;
       const message = await api.followUp(
         interaction,
         { ...content, flags: privateFlags },

@@ -130,6 +130,27 @@ describe("interactions", () => {
     expect(notice).toMatchObject({ isThinking: false, text: expect.stringContaining("send it again") });
   });
 
+  for (const ending of ["fail", "finish"] as const)
+    test(`a deferred command that ends in private after a restart leaves no "thinking…": ${ending}`, async () => {
+      const { simulator, platform } = harness;
+      const general = simulator.channel("general");
+      simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: general });
+      const [event] = await received(1);
+      await until(() => general.fromBot()[0]?.isThinking);
+      // The rules exclude its caller by now, before anything of the answer was shown.
+      const reply = platform.openReply(platform.toPrivateAddress(event!.address)!, {
+        isResumed: true,
+        isEndOnly: true,
+        saveAddress: () => Promise.resolve(),
+      });
+      await reply.show();
+      if (ending === "fail") await reply.fail({ text: "You are excluded." });
+      else await reply.finish({ notices: ["You are excluded."] });
+      expect(general.fromBot()).toMatchObject([
+        { isThinking: false, isEphemeral: true, text: expect.stringContaining("You are excluded.") },
+      ]);
+    });
+
   test("a refusal that comes after those words takes their place", async () => {
     const { simulator, receiver } = harness;
     const general = simulator.channel("general");
