@@ -1,13 +1,12 @@
 import { defineCommand, usageOf, type Command, type Option } from "../src/core/command.ts";
 import type { HelpFacts, SettingFacts } from "../src/core/command-services.ts";
-import { toUsdText } from "../src/core/usage.ts";
 import { commandDescription, menuLabel, namesIn, optionDescription } from "../src/core/command-input.ts";
 import { ParleyError } from "../src/core/errors.ts";
 import { forWords, settingGroups, type SettingGroup } from "../src/core/layered-settings.ts";
 import { settingGroupTitle } from "../src/core/setting-values.ts";
 import { toInlineCode } from "../src/core/quoting.ts";
 import { nearestName } from "../src/support/text.ts";
-import { translate } from "../src/words/translate.ts";
+import { formatUsd, translate } from "../src/words/translate.ts";
 
 interface Facts extends HelpFacts {
   readonly commands: readonly Command[];
@@ -182,7 +181,7 @@ function limitLines({ turnsPersonMinute, budgets, allowedModels }: Facts): strin
       ? translate("help.requests.unlimited")
       : translate("help.requests", { count: turnsPersonMinute }),
     ...budgets.map(({ scope, period, budgetUsd }) =>
-      translate(`help.budget.${scope.kind}.${period}`, { amount: toUsdText(budgetUsd) }),
+      translate(`help.budget.${scope.kind}.${period}`, { amount: formatUsd(budgetUsd) }),
     ),
     ...(budgets.length === 0 ? [translate("help.budget.none")] : []),
     ...(allowedModels.length === 0

@@ -215,6 +215,7 @@ export function createConfiguredDashboard(
       store,
       usage: (query) => store.spending.usage(query),
       spentTodayUsd: () => store.spending.spentUsd({ kind: "deployment" }, systemClock.now()),
+      highestSpender: () => store.spending.highestSpender(systemClock.now()),
       budgets: { dayUsd: config.BUDGET_DAY_USD, personDayUsd: config.BUDGET_PERSON_DAY_USD },
       history,
       day,

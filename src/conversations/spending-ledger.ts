@@ -13,7 +13,7 @@ import {
   type UsageRow,
 } from "../core/spending.ts";
 import { addUtcDays, endOfUtcDay, endOfUtcMonth, toUtcDay } from "../support/clock.ts";
-import type { IndexChange, ScoreLimit } from "./backend.ts";
+import type { IndexChange, IndexMember, ScoreLimit } from "./backend.ts";
 import { readMembers } from "./conversation-index.ts";
 import { type KeyValueStore, writeBatches, indexes } from "./key-value.ts";
 import { createRecent } from "../support/recent.ts";
@@ -205,6 +205,21 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
       ];
       const passed = await store.count([{ terms, max: Number.MIN_SAFE_INTEGER }], []);
       return (passed?.scores[0] ?? 0) / nanoPerUsd;
+    },
+
+    async highestSpender(now) {
+      const index = indexes.spent(toUtcDay(now));
+      const prefix = toMember({ kind: "person", id: "" });
+      for (let after: IndexMember | undefined; ;) {
+        const page = await store.readIndex(index, { order: "highest-first", max: pageSize, after });
+        const first = page.find(
+          ({ member }) => member.startsWith(prefix) && !isKeyPerson(member.slice(prefix.length)),
+        );
+        if (first !== undefined)
+          return { personId: first.member.slice(prefix.length), spentUsd: first.score / nanoPerUsd };
+        after = page.at(-1);
+        if (page.length < pageSize) return undefined;
+      }
     },
 
     async tell(budget, percent, now) {

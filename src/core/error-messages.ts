@@ -153,17 +153,13 @@ function nameOfBudget({
   period,
   budgetUsd,
 }: Pick<Budget, "period" | "budgetUsd"> & { readonly kind: BudgetScope["kind"] }): string {
-  return translate(`error.budget.${kind}.${period}`, { amount: toUsd(budgetUsd) });
+  return translate(`error.budget.${kind}.${period}`, { amount: formatUsd(budgetUsd) });
 }
 
 function renewalWords(period: BudgetPeriod, renewsAt: number, later: string): string {
   return period === "day"
     ? translate("error.budget.renewed.day", { later })
     : translate("error.budget.renewed.month", { date: formatDate(renewsAt), later });
-}
-
-function toUsd(usd: number): string {
-  return formatUsd(usd, { least: 2, most: 6 });
 }
 
 /** Tells a person in one line that so much of a budget is spent. `now` is in Unix ms. */
@@ -177,7 +173,7 @@ export function budgetNotice(
   const used =
     spentUsd >= budgetUsd
       ? translate("error.budget.spent", { budget: name })
-      : translate("error.budget.passed", { budget: name, percent, left: toUsd(budgetUsd - spentUsd) });
+      : translate("error.budget.passed", { budget: name, percent, left: formatUsd(budgetUsd - spentUsd) });
   return `${used} ${renewalWords(period, renewsAt, toLater(renewsAt - now))}`;
 }
 

@@ -170,6 +170,8 @@ export interface SpendingLedger {
   rate(labels: RatingLabels, rating: Rating, now: number): Promise<void>;
   /** What a scope has spent in the period of `now`, by default the day, without reserves. */
   spentUsd(scope: BudgetScope, now: number, period?: BudgetPeriod): Promise<number>;
+  /** Who has spent most on the day of `now`, as {@link spentUsd} counts it. Keys are left out. */
+  highestSpender(now: number): Promise<{ readonly personId: string; readonly spentUsd: number } | undefined>;
   /**
    * Notes that people are told that a share of a budget is spent. It is true once in the budget's period, for
    * one process of all, and false where this share or a higher one is noted.

@@ -73,9 +73,9 @@ export function footnotes(rows: readonly UsageSum[]): string[] {
 export function budgetLines(budgets: readonly BudgetState[]): string[] {
   if (budgets.length === 0) return [translate("budget.none")];
   return budgets.map(({ scope, period, budgetUsd, spentUsd, renewsAt }) => {
-    const left = toUsdText(Math.max(0, budgetUsd - spentUsd));
+    const left = formatUsd(Math.max(0, budgetUsd - spentUsd));
     const time = new Date(renewsAt).toISOString().slice(11, 16);
-    const values = { left, budget: toUsdText(budgetUsd), time };
+    const values = { left, budget: formatUsd(budgetUsd), time };
     const line =
       period === "day"
         ? translate(`budget.${scope.kind}.day`, values)
@@ -90,7 +90,7 @@ function tokensOf({ promptTokens, completionTokens }: UsageSum): string {
 
 function costOf({ calls, costUsd, estimatedCalls, unpricedCalls }: UsageSum): string {
   if (calls > 0 && unpricedCalls === calls) return translate("usage.cost.unknown");
-  return `${estimatedCalls > 0 ? "~" : ""}${toUsdText(costUsd)}${unpricedCalls > 0 ? "+" : ""}`;
+  return `${estimatedCalls > 0 ? "~" : ""}${formatUsd(costUsd)}${unpricedCalls > 0 ? "+" : ""}`;
 }
 
 /** The name if it is known, or else the id. */
@@ -154,12 +154,6 @@ function toPlainNumber(value: number): string {
 
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
-}
-
-/** US dollars with two decimals, or two significant digits below a cent: `$12.30`, `$0.0042`. */
-export function toUsdText(usd: number): string {
-  const places = usd === 0 ? 0 : usd >= 0.01 ? 2 : Math.min(9, 1 - Math.floor(Math.log10(usd)));
-  return formatUsd(usd, { least: places, most: places });
 }
 
 const tenths = { least: 1, most: 1 };

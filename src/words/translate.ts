@@ -67,15 +67,23 @@ interface DecimalPlaces {
 }
 
 /** A number in the format of the language, such as `0.8` or `0,8`. */
-export function formatDecimal(value: number, places: DecimalPlaces): string {
-  return numberFormat(places, {}).format(value);
+export function formatDecimal(value: number, { least, most }: DecimalPlaces): string {
+  return numberFormat({ minimumFractionDigits: least, maximumFractionDigits: most }).format(value);
 }
 
-/** An amount in US dollars in the format of the language, such as `$1,234.50` or `1.234,50 $`. */
-export function formatUsd(usd: number, places: DecimalPlaces): string {
-  return numberFormat(places, { style: "currency", currency: "USD", currencyDisplay: "narrowSymbol" }).format(
-    usd,
-  );
+/**
+ * An amount in US dollars in the format of the language, such as `$1,234.50` or `1.234,50 $`: with two decimals,
+ * or two significant digits below a cent. Whatever shows a cost rounds it like this, the page and the dashboard
+ * too.
+ */
+export function formatUsd(usd: number): string {
+  const isSmall = usd > 0 && usd < 0.01;
+  return numberFormat({
+    style: "currency",
+    currency: "USD",
+    currencyDisplay: "narrowSymbol",
+    ...(isSmall ? { maximumSignificantDigits: 2 } : { maximumFractionDigits: usd === 0 ? 0 : 2 }),
+  }).format(usd);
 }
 
 /** A UTC date without its year in the format of the language, such as `December 1`. */
@@ -89,16 +97,12 @@ export function formatDate(time: number): string {
 
 const numberFormats = new Map<string, Intl.NumberFormat>();
 
-function numberFormat({ least, most }: DecimalPlaces, options: Intl.NumberFormatOptions): Intl.NumberFormat {
+function numberFormat(options: Intl.NumberFormatOptions): Intl.NumberFormat {
   const language = currentLanguage();
-  const key = `${language} ${options.style ?? ""} ${least} ${most}`;
+  const key = `${language} ${JSON.stringify(options)}`;
   const known = numberFormats.get(key);
   if (known !== undefined) return known;
-  const made = new Intl.NumberFormat(language, {
-    ...options,
-    minimumFractionDigits: least,
-    maximumFractionDigits: most,
-  });
+  const made = new Intl.NumberFormat(language, options);
   numberFormats.set(key, made);
   return made;
 }

@@ -94,6 +94,21 @@ describeStores("spending", (current) => {
     expect(isReserved(await stores[0]!.reserve(0.4, { budgets, now: noon + dayMs / 2 }))).toBe(true);
   });
 
+  it("says who has spent most today, as budgets count it, without keys", async () => {
+    const { spending } = await open();
+    expect(await spending.highestSpender(noon)).toBeUndefined();
+    const spend = async (id: string, usd: number, now = noon) => {
+      const reserved = (await spending.reserve(usd, { budgets: [], now })) as Reservation;
+      await spending.settle(reserved, { ...used(usd), scopes: [person(id), everybody] }, now);
+    };
+    await spend("gateway-key:robot", 0.9);
+    await spend("discord:1", 0.25);
+    await spend("slack:T1:U2", 0.5);
+    await spend("discord:1", 0.5);
+    await spend("discord:3", 0.8, noon - dayMs);
+    expect(await spending.highestSpender(noon)).toEqual({ personId: "discord:1", spentUsd: 0.75 });
+  });
+
   it("counts a month in UTC beside its days, also when a reserve is settled in the next one", async () => {
     const { spending } = await open();
     const budgets = [budgetOf(everybody, 1, "month"), budgetOf(everybody, 0.6)];

@@ -35,8 +35,7 @@ import { createRecent } from "../../support/recent.ts";
 import { budgetNotice } from "../../core/error-messages.ts";
 import type { ReplyAddress } from "../../core/events.ts";
 import type { ConversationQueue, Records } from "../../core/storage.ts";
-import { toUsdText } from "../../core/usage.ts";
-import { inLanguage, translate } from "../../words/translate.ts";
+import { formatUsd, inLanguage, translate } from "../../words/translate.ts";
 
 /**
  * The assumed price of models without a known one, if there is a budget. It is higher than most prices,
@@ -568,7 +567,7 @@ function highestOf(told: readonly PassedShare[]): PassedShare[] {
 
 function toReport(day: string, passed: readonly PassedShare[], names: Report["names"]): string {
   const lines = passed.slice(0, maxListed).map(({ scope, period, budgetUsd, percent }) => {
-    const values = { percent, budget: toUsdText(budgetUsd), name: nameOfScope(scope, names) };
+    const values = { percent, budget: formatUsd(budgetUsd), name: nameOfScope(scope, names) };
     return `- ${translate(`budget.report.${period}`, values)}`;
   });
   const left = passed.length - lines.length;

@@ -1,9 +1,9 @@
 import type { Usage } from "../../core/gateway.ts";
 import type { RollingSummary } from "../../core/storage.ts";
 import type { Receipt, ReceiptCall, ReceiptContext, ReceiptFiles } from "../../core/receipt.ts";
-import { toMinutesText, toSecondsText, toUsdText } from "../../core/usage.ts";
+import { toMinutesText, toSecondsText } from "../../core/usage.ts";
 import { toFenced, toInlineCode } from "../../core/quoting.ts";
-import { translate } from "../../words/translate.ts";
+import { formatUsd, translate } from "../../words/translate.ts";
 
 /** The limits for named files and for their names, so that the text fits into one message everywhere. */
 const maxNamedFiles = 6;
@@ -50,7 +50,7 @@ function summaryWords({ text, messages, costUsd }: RollingSummary, max: number):
   const heading =
     costUsd === undefined
       ? translate("details.summary", { count: messages })
-      : translate("details.summary.cost", { count: messages, cost: toUsdText(costUsd) });
+      : translate("details.summary.cost", { count: messages, cost: formatUsd(costUsd) });
   const left = Math.max(0, max - heading.length - fenceChars);
   const whole = text.replaceAll(/`{4,}/g, "```");
   const shown = whole.length <= left ? whole : `${whole.slice(0, left).replace(/[\uD800-\uDBFF]$/, "")}…`;
@@ -110,7 +110,7 @@ function amountsOf(usage: Usage): string {
 function costOf(usage: Pick<Usage, "costUsd" | "isEstimated">): string {
   return usage.costUsd === undefined
     ? translate("details.cost.unknown")
-    : `${toUsdText(usage.costUsd)}${estimateMark(usage)}`;
+    : `${formatUsd(usage.costUsd)}${estimateMark(usage)}`;
 }
 
 function estimateMark({ isEstimated }: Pick<Usage, "isEstimated">): string {

@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import type { UsageRow } from "../../core/spending.ts";
+import type { SpendingLedger, UsageRow } from "../../core/spending.ts";
 import { groupUsage, sumUsage, type UsageGroup, type UsageSum } from "../../core/usage.ts";
 import { addUtcDays, toUtcDay, inTime } from "../../support/clock.ts";
 import type { GatewayState } from "../gateway-watch.ts";
@@ -28,6 +28,8 @@ interface DashboardSources {
   readonly budgets: { readonly dayUsd: number | undefined; readonly personDayUsd: number | undefined };
   /** Returns what everybody together has spent today, in USD. */
   readonly spentTodayUsd: () => Promise<number>;
+  /** Returns who has spent most today, as budgets count it. */
+  readonly highestSpender: () => ReturnType<SpendingLedger["highestSpender"]>;
   readonly history: LoadHistory;
   readonly day: DayHistory;
   readonly problems: RecentProblems;
@@ -115,15 +117,12 @@ export function createDashboardData(sources: DashboardSources): () => Promise<Da
 
   const readFigures = async (): Promise<Figures> => {
     const today = toUtcDay(now());
-    const [rows, spentTodayUsd] = await Promise.all([
+    const [rows, spentTodayUsd, topSpender] = await Promise.all([
       sources.usage({ fromDay: addUtcDays(today, 1 - usageDays), toDay: today }),
       sources.spentTodayUsd(),
+      sources.highestSpender(),
     ]);
-    const spenders = groupUsage(
-      rows.filter(({ day }) => day === today),
-      "person",
-    );
-    return { usage: toUsageSums(rows), spentTodayUsd, topSpender: spenders[0] };
+    return { usage: toUsageSums(rows), spentTodayUsd, topSpender };
   };
   const figures = (): Promise<Figures> => {
     if (known === undefined || now() - known.at > usageForMs)
@@ -141,7 +140,7 @@ export function createDashboardData(sources: DashboardSources): () => Promise<Da
     const { usage, spentTodayUsd } = known;
     const names = await sources.names([
       ...[...(usage?.people ?? []), ...(usage?.places ?? [])].map(({ key }) => key),
-      ...(known.topSpender === undefined ? [] : [known.topSpender.key]),
+      ...(known.topSpender === undefined ? [] : [known.topSpender.personId]),
     ]);
     const full = toFullness(sources, { ...known, bytes, disk, names });
     const slices = sources.day.slices();
@@ -208,7 +207,7 @@ export function createDashboardData(sources: DashboardSources): () => Promise<Da
 interface Figures {
   readonly usage?: UsageSums;
   readonly spentTodayUsd?: number;
-  readonly topSpender?: UsageGroup | undefined;
+  readonly topSpender?: Awaited<ReturnType<SpendingLedger["highestSpender"]>>;
 }
 
 /** Returns how much of each limited resource is used, now and today. */
@@ -233,8 +232,8 @@ function toFullness(
       : [
           {
             kind: "person-budget",
-            ...(topSpender === undefined ? {} : { name: names[topSpender.key] ?? topSpender.key }),
-            used: topSpender?.costUsd ?? 0,
+            ...(topSpender === undefined ? {} : { name: names[topSpender.personId] ?? topSpender.personId }),
+            used: topSpender?.spentUsd ?? 0,
             limit: personDayUsd,
             unit: "usd",
           } as const,

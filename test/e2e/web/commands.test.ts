@@ -140,7 +140,7 @@ describe.skipIf(!has("chromium"))("limits on the page", () => {
       expect(await field(page).inputValue()).toBe(text);
       expect(await answers.count()).toBe(before);
     };
-    await refused("Am I over it?", /Nothing is left of the daily budget of this place \(\$0\.00\)/);
+    await refused("Am I over it?", /Nothing is left of the daily budget of this place \(\$0\)/);
     await say(page, "/usage");
     await say(page, "/settings name:place-budget value:default");
     await refused(

@@ -2,10 +2,11 @@ import { setTimeout as wait } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { roomFilesNotice, toNotice } from "../../../src/core/error-messages.ts";
 import { ParleyError } from "../../../src/core/errors.ts";
-import { toSecondsText, toUsdText } from "../../../src/core/usage.ts";
+import { toSecondsText } from "../../../src/core/usage.ts";
 import {
   currentLanguage,
   formatCount,
+  formatUsd,
   inLanguage,
   translate,
   translateDeclared,
@@ -45,12 +46,12 @@ describe("what Parley says", () => {
   });
 
   test.each([
-    ["en", "$1,234.50", "$0.0042", "$0", "$0.025", "0.8 s", "under 0.1 s"],
-    ["de", "1.234,50 $", "0,0042 $", "0 $", "0,025 $", "0,8 s", "unter 0,1 s"],
+    ["en", "$1,234.50", "$0.0042", "$0", "$0.03", "0.8 s", "under 0.1 s"],
+    ["de", "1.234,50 $", "0,0042 $", "0 $", "0,03 $", "0,8 s", "unter 0,1 s"],
   ] as const)("writes prices and times as %s does", (language, large, small, none, budget, short, least) => {
     const spaced = (text: string) => text.replaceAll(/\s/g, " ");
     inLanguage(language, () => {
-      expect([1234.5, 0.0042, 0].map((usd) => spaced(toUsdText(usd)))).toEqual([large, small, none]);
+      expect([1234.5, 0.0042, 0].map((usd) => spaced(formatUsd(usd)))).toEqual([large, small, none]);
       expect([800, 20].map(toSecondsText)).toEqual([short, least]);
       expect(
         spaced(toNotice(new ParleyError("over-budget", "test", { detail: { budgetUsd: 0.025 } }))),

@@ -31,12 +31,10 @@ export function number(value, options) {
   return new Intl.NumberFormat(locale, options).format(value);
 }
 
-/** Formats an amount, with two decimals from a cent on, otherwise two digits. @param {number} amount */
+/** Formats an amount as `formatUsd` of the server does. @param {number} amount */
 export function usd(amount) {
-  const digits =
-    amount !== 0 && Math.abs(amount) < 0.01
-      ? { maximumSignificantDigits: 2 }
-      : { minimumFractionDigits: 2, maximumFractionDigits: 2 };
+  const isSmall = amount > 0 && amount < 0.01;
+  const digits = isSmall ? { maximumSignificantDigits: 2 } : { maximumFractionDigits: amount === 0 ? 0 : 2 };
   return number(amount, { style: "currency", currency: "USD", currencyDisplay: "narrowSymbol", ...digits });
 }
 

@@ -156,7 +156,7 @@ describe("budgets", () => {
       "Nothing is left of the monthly budget of your role ($0.01). There is a new one on August 1 at midnight UTC, in 4 days.",
     );
     expect(await refusalOf(message("three", { origin: { ...origin, roles: ["discord:role:2"] } }))).toContain(
-      "the daily budget of your role ($0.00)",
+      "the daily budget of your role ($0)",
     );
     await world.ask("four", { origin: { ...origin, roles: ["discord:role:3"] } });
     const { server: _, channel: __, ...direct } = withRole;
@@ -184,7 +184,7 @@ describe("budgets", () => {
       expect(world.platform.replies.filter(({ state }) => state === "failed")).toHaveLength(7),
     );
     expect(world.platform.replies.find(({ failure }) => failure !== undefined)?.failure?.text).toBe(
-      "The rest of Parley's daily budget for everybody ($0.025) is set aside for answers in progress. Try again in 15 seconds.",
+      "The rest of Parley's daily budget for everybody ($0.03) is set aside for answers in progress. Try again in 15 seconds.",
     );
     release();
     await world.settled();
