@@ -4,6 +4,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Origin } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { systemClock, expiringBy } from "../../support/clock.ts";
+import { createRecent } from "../../support/recent.ts";
 import { currentLocale } from "../../words/translate.ts";
 import { toLanguage, type Language } from "../../words/languages.ts";
 import {
@@ -19,6 +20,8 @@ import type { SlackUserInfo } from "./transport/web-api.ts";
 
 interface PeopleOptions {
   readonly lookUp: (userId: string) => Promise<SlackUserInfo>;
+  /** Returns the name of a public channel. */
+  readonly lookUpChannel: (channelId: string) => Promise<string | undefined>;
   readonly log: Log;
   readonly clock?: Clock | undefined;
   /** An event may wait so many milliseconds for a lookup. The default is 800. */
@@ -27,7 +30,7 @@ interface PeopleOptions {
 
 export type People = ReturnType<typeof createPeople>;
 
-export type Names = Pick<People, "nameOf">;
+export type Names = Pick<People, "nameOf" | "channelNameOf">;
 
 /** So many people of each workspace are remembered. */
 const maxPeople = 1000;
@@ -38,7 +41,9 @@ const ttlMs = 15 * 60_000;
 const maxLookUps = 100;
 
 /** Looks people up and caches them for 15 minutes. Nothing here throws. */
-export function createPeople({ lookUp, log, maxWaitMs = 800, clock = systemClock }: PeopleOptions) {
+export function createPeople(options: PeopleOptions) {
+  const { lookUp, log, maxWaitMs = 800, clock = systemClock } = options;
+  const channels = createRecent<Promise<string | undefined>>(maxPeople, ttlMs, () => clock.monotonic());
   let inFlight = 0;
   const cache = new LRUCache<string, SlackUserInfo>({
     max: maxPeople,
@@ -72,6 +77,13 @@ export function createPeople({ lookUp, log, maxWaitMs = 800, clock = systemClock
     find,
     /** Resolves to the person's display name, or in time to their id. */
     nameOf: async (userId: string): Promise<string> => (await find(userId))?.name ?? userId,
+    /** Resolves to the name of a public channel, where it is known in time. */
+    async channelNameOf(channelId: string): Promise<string | undefined> {
+      const known = channels.get(channelId);
+      const looking = known ?? options.lookUpChannel(channelId).catch(() => undefined);
+      if (known === undefined) channels.set(channelId, looking);
+      return await inLookupTime(looking, maxWaitMs, clock);
+    },
     /** The language to speak to a person in: English where Slack does not return their locale in time. */
     languageOf: async (userId: string, maxMs?: number): Promise<Language> =>
       toLanguage((await find(userId, maxMs))?.locale),

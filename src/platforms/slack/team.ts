@@ -53,7 +53,12 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
   const { teamId } = identity;
   const delivery = createDelivery({ suspensions: memory.suspensions, clock, meter });
   const api = createSlackApi(createCall(bolt, token, log), delivery, clock);
-  const people = createPeople({ lookUp: (id) => api.userInfo(id), log, clock });
+  const people = createPeople({
+    lookUp: (id) => api.userInfo(id),
+    lookUpChannel: (id) => api.publicChannelName(id),
+    log,
+    clock,
+  });
   const read = createMessageReader({ api, identity, names: people, log });
   const readRoom = createRoomReader({ api, identity, names: people, read, clock });
   const files = createFiles({ api, token: () => token.current(), apiUrl });

@@ -315,7 +315,11 @@ export function createCommandCalls(options: CommandCallOptions) {
     },
     /** Returns the text behind a slash command as a person reads it. */
     async toCommandText(text: string): Promise<string> {
-      return await toPlainText(text, { botUserId: "", nameOf: (id) => names.nameOf(id) });
+      return await toPlainText(text, {
+        botUserId: "",
+        nameOf: (id) => names.nameOf(id),
+        channelNameOf: (id) => names.channelNameOf(id),
+      });
     },
     /**
      * Resolves within two seconds. `slow`: the call is not accepted yet and a notice is to be shown. If it is

@@ -28,7 +28,11 @@ export function createMessageReader(options: {
   const { api, identity, names, log } = options;
 
   const toText = (markup: string): Promise<string> =>
-    toPlainText(markup, { botUserId: identity.userId, nameOf: (id) => names.nameOf(id) });
+    toPlainText(markup, {
+      botUserId: identity.userId,
+      nameOf: (id) => names.nameOf(id),
+      channelNameOf: (id) => names.channelNameOf(id),
+    });
 
   async function resolveFile(file: SlackFileInfo): Promise<SlackFileInfo> {
     if (!isUnresolved(file)) return file;
@@ -65,6 +69,8 @@ interface PlainTextOptions {
   /** Mentions of this user are removed. */
   readonly botUserId: string;
   nameOf(userId: string): Promise<string>;
+  /** Returns the name of a public channel that Slack sends without its name. By default ids are shown. */
+  channelNameOf?(channelId: string): Promise<string | undefined>;
 }
 
 /**
@@ -78,13 +84,20 @@ export async function toPlainText(text: string, options: PlainTextOptions): Prom
   for (const [, inside = ""] of text.matchAll(control)) {
     const id = mentionedUser(inside);
     if (id !== undefined && id !== options.botUserId && !inside.includes("|")) ids.add(id);
+    const channelId = unnamedChannel(inside);
+    if (channelId !== undefined) ids.add(channelId);
   }
-  const found = [...ids].slice(0, maxNames).map(async (id) => [id, await options.nameOf(id)] as const);
+  const found = [...ids].slice(0, maxNames).map(async (id) => {
+    const name = await (/^[UW]/.test(id) ? options.nameOf(id) : options.channelNameOf?.(id));
+    return [id, name] as const;
+  });
   const names = new Map(await Promise.all(found));
   const ownMention = new RegExp(`<@${options.botUserId}(?:\\|[^<>]*)?>[ \\t]*[:,]?[ \\t]*`, "g");
   return text
     .replace(ownMention, "")
-    .replace(control, (_, inside: string) => toWords(inside, names.get(mentionedUser(inside) ?? "")))
+    .replace(control, (_, inside: string) =>
+      toWords(inside, names.get(mentionedUser(inside) ?? unnamedChannel(inside) ?? "")),
+    )
     .replaceAll("&lt;", "<")
     .replaceAll("&gt;", ">")
     .replaceAll("&amp;", "&")
@@ -119,12 +132,18 @@ function mentionedUser(inside: string): string | undefined {
   return /^@([UW][A-Z0-9]+)/.exec(inside)?.[1];
 }
 
+/** The label of a channel is empty or absent in messages of today. */
+function unnamedChannel(inside: string): string | undefined {
+  return /^#([CG][A-Z0-9]+)\|?$/.exec(inside)?.[1];
+}
+
 function toWords(inside: string, name: string | undefined): string {
   // A label may hold further bars.
   const [target = "", ...labels] = inside.split("|");
   const label = labels.length === 0 ? undefined : labels.join("|");
   if (target.startsWith("@")) return `@${name ?? label ?? target.slice(1)}`;
-  if (target.startsWith("#")) return `#${label !== undefined && label !== "" ? label : target.slice(1)}`;
+  if (target.startsWith("#"))
+    return `#${label !== undefined && label !== "" ? label : (name ?? target.slice(1))}`;
   if (target.startsWith("!date^")) return label ?? "";
   if (target.startsWith("!subteam^")) return label ?? "@group";
   if (target.startsWith("!")) return `@${target.slice(1)}`;

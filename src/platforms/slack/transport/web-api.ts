@@ -312,6 +312,11 @@ export function createSlackApi(call: Call, scheduler: DeliveryScheduler, clock: 
       const info = await call("conversations.info", (client) => client.conversations.info({ channel }));
       return info.channel?.name;
     },
+    /** Resolves to the name of a public channel, which everybody may know. */
+    async publicChannelName(channel: string): Promise<string | undefined> {
+      const info = await call("conversations.info", (client) => client.conversations.info({ channel }));
+      return info.channel?.is_private === true ? undefined : info.channel?.name;
+    },
     fileInfo,
     /** Posts files in one message. Called again with the same array, it goes on where it failed. */
     async upload(channel: string, thread: string | undefined, files: readonly UploadFile[]): Promise<void> {

@@ -162,7 +162,7 @@ describe("people", () => {
 
   test("a name is looked up once, also by concurrent callers", async () => {
     const lookUp = vi.fn((id: string) => Promise.resolve(info(`name of ${id}`)));
-    const people = createPeople({ lookUp, log: silentLog });
+    const people = createPeople({ lookUp, lookUpChannel: () => Promise.resolve(undefined), log: silentLog });
     expect(await Promise.all([people.nameOf("U1"), people.nameOf("U1")])).toEqual([
       "name of U1",
       "name of U1",
@@ -174,7 +174,7 @@ describe("people", () => {
   test("a failed lookup returns the id and is not cached", async () => {
     const lookUp = vi.fn<(id: string) => Promise<SlackUserInfo>>();
     lookUp.mockRejectedValueOnce(new Error("unreachable")).mockResolvedValueOnce(info("Ana"));
-    const people = createPeople({ lookUp, log: silentLog });
+    const people = createPeople({ lookUp, lookUpChannel: () => Promise.resolve(undefined), log: silentLog });
     expect(await people.nameOf("U1")).toBe("U1");
     expect(await people.nameOf("U1")).toBe("Ana");
   });
@@ -182,7 +182,12 @@ describe("people", () => {
   test("a slow lookup returns the id, and its result is there for the next caller", async () => {
     let resolve: (found: SlackUserInfo) => void = () => {};
     const lookUp = () => new Promise<SlackUserInfo>((settle) => (resolve = settle));
-    const people = createPeople({ lookUp, log: silentLog, maxWaitMs: 5 });
+    const people = createPeople({
+      lookUp,
+      lookUpChannel: () => Promise.resolve(undefined),
+      log: silentLog,
+      maxWaitMs: 5,
+    });
     expect(await people.nameOf("U1")).toBe("U1");
     resolve(info("Ana"));
     expect(await people.nameOf("U1")).toBe("Ana");
@@ -192,7 +197,7 @@ describe("people", () => {
     const pending: (() => void)[] = [];
     const lookUp = (id: string) =>
       new Promise<SlackUserInfo>((settle) => pending.push(() => settle(info(`name of ${id}`))));
-    const people = createPeople({ lookUp, log: silentLog });
+    const people = createPeople({ lookUp, lookUpChannel: () => Promise.resolve(undefined), log: silentLog });
     const found = Promise.all(Array.from({ length: 2000 }, (_, index) => people.nameOf(`U${index}`)));
     expect(pending.length).toBeLessThanOrEqual(200);
     for (const settle of pending.splice(0)) settle();

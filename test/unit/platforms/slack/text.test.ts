@@ -470,6 +470,21 @@ describe("errors", () => {
   });
 });
 
+test("channels that Slack sends without a name have the name of a public channel", async () => {
+  const text = await toPlainText("in <#C1|ideas>, <#C2|>, <#C3> and <#G4>", {
+    botUserId: "UBOT",
+    nameOf: (id) => Promise.resolve(id),
+    channelNameOf: (id) =>
+      Promise.resolve(
+        new Map([
+          ["C2", "plans"],
+          ["C3", "lunch"],
+        ]).get(id),
+      ),
+  });
+  expect(text).toBe("in #ideas, #plans, #lunch and #G4");
+});
+
 test("of thousands of mentions in one message few are looked up, the others keep their id", async () => {
   const asked: string[] = [];
   const ids = Array.from({ length: 3000 }, (_, index) => `U${1000 + index}`);
