@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { html, useAction } from "./dom.js";
+import { html, useAction, withCode } from "./dom.js";
 import { translate } from "./words.js";
 
 /** @typedef {import("../../../core/press.ts").Form} Form */
@@ -60,7 +60,7 @@ export function ActionForm({ form, onSubmit, onClose }) {
           onInput=${(/** @type {string} */ value) => setValues({ ...values, [field.name]: value })}
         />`,
     )}
-    ${failure !== "" && html`<p role="alert">${failure}</p>`}
+    ${failure !== "" && html`<p role="alert">${withCode(failure)}</p>`}
     <div class="action-form-buttons">
       <button type="submit" class="primary" disabled=${isBusy}>
         ${form.submitLabel ?? translate("page.save")}

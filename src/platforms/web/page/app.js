@@ -259,7 +259,7 @@ export function App({ initial }) {
       </header>
       <${Banner} banner=${state.banner} />
       <div role="status" class="connection">${withCode(bannerOf(connection, chats.trouble))}</div>
-      ${shownProblem !== "" && html`<p class="page-problem" role="alert">${shownProblem}</p>`}
+      ${shownProblem !== "" && html`<p class="page-problem" role="alert">${withCode(shownProblem)}</p>`}
       <${ThreadView}
         key=${`thread ${currentId}`}
         thread=${thread}

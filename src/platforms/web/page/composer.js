@@ -1,7 +1,7 @@
 import { mayHaveTakenEffect, suggestModels } from "./api.js";
 import { PendingFiles, useDroppedFiles, usePendingFiles } from "./attachments.js";
 import { accept, commandOf, complete, toValue } from "./completion.js";
-import { html, classes, makeId, Icon } from "./dom.js";
+import { html, classes, makeId, Icon, withCode } from "./dom.js";
 import { draftOf, keepDraft, readDraft } from "./drafts.js";
 import { RecorderBar } from "./lazy-parts.js";
 import { translate } from "./words.js";
@@ -258,7 +258,7 @@ export function Composer(props) {
       </div>
     </div>
     <p id="composer-problem" class="composer-problem" role="alert">
-      ${tooMany > 0 ? translate("page.too-long", { length: text.length, over: tooMany }) : problem}
+      ${tooMany > 0 ? translate("page.too-long", { length: text.length, over: tooMany }) : withCode(problem)}
     </p>
     ${
       tooMany > 0 &&

@@ -1,7 +1,7 @@
 import { useId, useRef, useState } from "preact/hooks";
 import { Time, toUsageText } from "./times.js";
 import { ActionForm, Markdown } from "./lazy-parts.js";
-import { copyText, html, useAction, Icon } from "./dom.js";
+import { copyText, html, useAction, Icon, withCode } from "./dom.js";
 import { labelOf, translate } from "./words.js";
 
 /** @typedef {import("../views.ts").ItemView} Item */
@@ -138,7 +138,7 @@ export function Foot({ item, choice, onAct, onBranch }) {
         <${Time} at=${item.createdAt} />
       </span>
     </div>
-    ${problem !== "" && html`<p class="foot-problem" role="alert">${problem}</p>`}
+    ${problem !== "" && html`<p class="foot-problem" role="alert">${withCode(problem)}</p>`}
     <div
       id=${panelId}
       class="told"

@@ -178,7 +178,7 @@ function Confirm({ confirm: { key, label }, onAct }) {
     >
       ${label}
     </button>
-    ${problem !== "" && html`<span role="alert">${problem}</span>`}
+    ${problem !== "" && html`<span role="alert">${withCode(problem)}</span>`}
   </div>`;
 }
 
@@ -401,7 +401,7 @@ function Editor({ item, onEdit, onAskAnew, onClose }) {
       onKeyDown=${onKeyDown}
     ></textarea>
     <p class="hint" id=${hintId}>${translate("page.edit-hint")}</p>
-    ${problem !== "" && html`<p class="problem" role="alert">${problem}</p>`}
+    ${problem !== "" && html`<p class="problem" role="alert">${withCode(problem)}</p>`}
     <div class="editor-buttons">
       <button type="button" class="quiet small" onClick=${onClose}>${translate("page.cancel")}</button>
       ${

@@ -1,6 +1,6 @@
 import { FormField } from "./action-form.js";
 import { call, loadSettings, saveSettings } from "./api.js";
-import { html, useAction, useDialog, CloseButton } from "./dom.js";
+import { html, useAction, useDialog, CloseButton, withCode } from "./dom.js";
 import { translate } from "./words.js";
 import { useState, useEffect, useRef } from "preact/hooks";
 
@@ -261,7 +261,7 @@ function PasswordDialog({ name, onClose }) {
         </div>
       </div>
       <footer>
-        <p role="alert" class="is-bad">${problem}</p>
+        <p role="alert" class="is-bad">${withCode(problem)}</p>
         <button type="submit" class="primary" disabled=${isBusy}>${translate("page.save")}</button>
       </footer>
     </form>

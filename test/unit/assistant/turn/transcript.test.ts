@@ -34,7 +34,7 @@ describe("a shown transcript", () => {
     const shown = toShownTranscript({ name: "stand-up 3.ogg", text: long });
     expect(shown.text.length).toBeLessThan(1600);
     expect(shown.text).toMatch(
-      /(?:are|words\.|These) …\n\n\(The whole transcript is in stand-up_3-transcript\.txt\.\)$/,
+      /(?:are|words\.|These) …\n\n\(The whole transcript is in `stand-up_3-transcript\.txt`\.\)$/,
     );
     expect(shown.file).toMatchObject({ name: "stand-up_3-transcript.txt", mediaType: "text/plain" });
     expect(Buffer.from(shown.file!.bytes).toString()).toBe(`${long}\n`);
@@ -45,7 +45,7 @@ describe("a shown transcript", () => {
     const attach = () =>
       Promise.reject(new ParleyError("platform-forbidden", "no", { detail: { permission: "Attach Files" } }));
     expect(await attachTranscripts({ attach }, [file!], AbortSignal.timeout(1000))).toEqual([
-      "note-transcript.txt could not be shown: Parley may not do this here: it lacks Attach Files. Ask your admin.",
+      "`note-transcript.txt` could not be shown: Parley may not do this here: it lacks Attach Files. Ask your admin.",
     ]);
   });
 });
