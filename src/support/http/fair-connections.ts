@@ -2,10 +2,13 @@ import type { RequestListener } from "node:http";
 import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
 
-/** How long all connections together may keep the event loop before timers and other work have a turn. */
-const turnMs = 5;
+/**
+ * How long all connections together may keep the event loop before other work has a turn. An answer on Discord
+ * takes hundreds of turns, one after another.
+ */
+const turnMs = 1;
 /** Where the bytes of a connection are expensive, such as chunks of one byte, it has this many at a time. */
-const leastPieceBytes = 1024;
+const leastPieceBytes = 512;
 /** Where they are cheap, such as those of a file, it has up to this many. */
 const mostPieceBytes = 32 * 1024;
 const cheapMs = 0.2;
