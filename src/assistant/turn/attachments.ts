@@ -192,7 +192,7 @@ async function readVoice(
     },
     signal,
   );
-  const times = toTimes(text, timed);
+  const times = await toTimes(text, timed);
   const part: MessagePart = {
     kind: "voice",
     ...(blob === undefined ? {} : { blob }),

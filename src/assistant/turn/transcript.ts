@@ -1,6 +1,7 @@
 import type { TimedWords } from "../../core/gateway.ts";
 import type { ReplyFile } from "../../core/platform.ts";
 import type { WordTime } from "../../core/storage.ts";
+import { nextPiece } from "../../support/pieces.ts";
 import { translate } from "../../words/translate.ts";
 
 interface Transcript {
@@ -17,11 +18,12 @@ const maxAstray = 2000;
 const usualSeconds = 5;
 
 /** Finds timed words in the text that they belong to. Words that are not there have no time. */
-export function toTimes(text: string, timed: readonly TimedWords[]): readonly WordTime[] {
+export async function toTimes(text: string, timed: readonly TimedWords[]): Promise<readonly WordTime[]> {
   const times: WordTime[] = [];
   let end = 0;
   let latest = 0;
   for (const { text: words, fromSeconds, toSeconds } of timed) {
+    await nextPiece();
     const at = text.slice(end, end + maxAstray + words.length).indexOf(words);
     if (words === "" || at < 0) continue;
     latest = Math.max(latest, fromSeconds);

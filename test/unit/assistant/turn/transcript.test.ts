@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { holdUpOf } from "../../../support/longest-turn.ts";
 import { attachTranscripts } from "../../../../src/assistant/turn/transcribe-recording.ts";
 import {
   moveTimes,
@@ -12,7 +13,7 @@ import type { WordTime } from "../../../../src/core/storage.ts";
 
 const long = "These are words. ".repeat(200).trim();
 const text = "Good morning. The meeting moves to Tuesday.\n\nBring the map.";
-const times = toTimes(text, [
+const times = await toTimes(text, [
   { fromSeconds: 0, toSeconds: 1.25, text: "Good morning." },
   { fromSeconds: 1.5, toSeconds: 4, text: "The meeting moves to Tuesday." },
   { fromSeconds: 5, text: "not in the text" },
@@ -68,9 +69,9 @@ describe("the files of a transcript", () => {
     ]);
   });
 
-  it("are text alone where it is not known when words end", () => {
+  it("are text alone where it is not known when words end", async () => {
     expect(filesOf({ name: "note.ogg", text })).toEqual([["note-transcript.txt", `${text}\n`]]);
-    const partTimes = toTimes(text, [{ fromSeconds: 60, text }]);
+    const partTimes = await toTimes(text, [{ fromSeconds: 60, text }]);
     expect(filesOf({ name: "note.ogg", text, times: partTimes })).toEqual([
       ["note-transcript.txt", `[1:00] ${text.replaceAll(/\s+/g, " ")}\n`],
     ]);
@@ -111,10 +112,10 @@ describe("times of a corrected transcript", () => {
     expect(spokenAt(after, moveTimes(times, text, after))).toEqual(spoken);
   });
 
-  it("are found in scripts without spaces", () => {
+  it("are found in scripts without spaces", async () => {
     const before = "会議は火曜日です。地図を持ってきて。";
     const after = "会議は木曜日です。地図を持ってきて。";
-    const known = toTimes(before, [
+    const known = await toTimes(before, [
       { fromSeconds: 0, text: "会議は火曜日です。" },
       { fromSeconds: 3, text: "地図を持ってきて。" },
     ]);
@@ -124,9 +125,9 @@ describe("times of a corrected transcript", () => {
     ]);
   });
 
-  it("cost little for the longest words that a form takes, and none for ones that are longer", () => {
+  it("cost little for the longest words that a form takes, and none for ones that are longer", async () => {
     const [one, other] = ["a b ".repeat(750), "b c ".repeat(750)];
-    const known = toTimes(one, [
+    const known = await toTimes(one, [
       { fromSeconds: 0, text: "a b" },
       { fromSeconds: 1, text: "a b" },
     ]);
@@ -135,4 +136,12 @@ describe("times of a corrected transcript", () => {
     expect(moveTimes(known, one.repeat(10), other.repeat(10))).toHaveLength(2);
     expect(performance.now() - startedAt).toBeLessThan(500);
   });
+});
+
+it("the times of many segments, found nowhere near, hold nobody up", async () => {
+  const segments = Array.from({ length: 40_000 }, (_, at) => ({
+    text: `${"x".repeat(1900)}${at}`,
+    fromSeconds: at,
+  }));
+  expect(await holdUpOf(() => toTimes("x".repeat(3_000_000), segments))).toBeUndefined();
 });
