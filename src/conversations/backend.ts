@@ -159,7 +159,9 @@ export interface Backend {
   /** Fails if the service cannot be read or written. It writes only if the last write failed. */
   ping(): Promise<void>;
   writes(): WriteCounts;
-  /** Damage that keeps a reachable service from serving every entry, in words without credentials and paths. */
+  /**
+   * Damage that keeps a reachable service from serving every entry, in words without credentials and paths.
+   */
   problems(): readonly string[];
   close(): Promise<void>;
 }
@@ -204,7 +206,10 @@ export interface BackendOptions {
   readonly report?: ((finding: Finding) => void) | undefined;
   /** For servers. The longest wait for a response, in milliseconds. Default 5 s. */
   readonly deadlineMs?: number | undefined;
-  /** For servers. Called once when the service has lost its data, after which `ping` fails. The process is to end. */
+  /**
+   * For servers. Called once when the service has lost its data, after which `ping` fails. The process is
+   * to end.
+   */
   readonly onDataLost?: (() => void) | undefined;
   /** Default: the time of this process. */
   readonly clock?: Clock | undefined;

@@ -40,7 +40,10 @@ const checkIntervalMs = 15_000;
 interface WatchOptions {
   /** The server's product and address, for operators. */
   readonly store: string;
-  /** Returns the random id that is on the server, or `undefined` if it has none. It fails if the server refuses writes. */
+  /**
+   * Returns the random id that is on the server, or `undefined` if it has none. It fails if the server
+   * refuses writes.
+   */
   readonly readMark: () => Promise<string | undefined>;
   readonly scrubber: BackgroundScrub;
   /** Calls the listener whenever the server responds again. */
@@ -52,9 +55,10 @@ interface WatchOptions {
 }
 
 /**
- * Watches a server from its first mark on: every 15 s, after a reconnect and when it is asked. A server with another mark
- * was emptied or replaced, or restarted without persistence, so what this process knows is no longer true: the log says
- * so, `check` fails from then on, and the process is to end. It also resumes the scrubber's work.
+ * Watches a server from its first mark on: every 15 s, after a reconnect and when it is asked. A server
+ * with another mark was emptied or replaced, or restarted without persistence, so what this process knows
+ * is no longer true: the log says so, `check` fails from then on, and the process is to end. It also
+ * resumes the scrubber's work.
  */
 export async function watchServer(options: WatchOptions) {
   const { store, readMark, scrubber, onReady, onDataLost, log, clock } = options;

@@ -125,12 +125,12 @@ export interface Inbox {
   /** Set-if-absent, like `accept`: from then on the key is a `duplicate` that nobody answers. */
   refuse(key: string): Promise<"refused" | "duplicate">;
   /**
-   * Marks events as answered. `accept` returns `duplicate` for their keys for at least a day. They stay known
-   * as long as their messages are kept, or for a day once a later message of the conversation is answered.
-   * The mark survives the end of the process when this resolves, and a power failure once a later write was
-   * waited for. That suffices because the answer is stored by then and would only be shown again. It returns
-   * false and closes nothing if another process has claimed an attempt after `attempts`, or if an event was edited more often
-   * than `edits` says. A key that is missing in `edits` was not edited.
+   * Marks events as answered. `accept` returns `duplicate` for their keys for at least a day. They stay
+   * known as long as their messages are kept, or for a day once a later message of the conversation is
+   * answered. The mark survives the end of the process when this resolves, and a power failure once a later
+   * write was waited for. That suffices because the answer is stored by then and would only be shown again.
+   * It returns false and closes nothing if another process has claimed an attempt after `attempts`, or if
+   * an event was edited more often than `edits` says. A key that is missing in `edits` was not edited.
    */
   close(
     keys: readonly string[],

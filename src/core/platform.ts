@@ -207,8 +207,8 @@ export interface Platform {
   tellAlone(address: ReplyAddress, authorId: string, text: string): Promise<void>;
   /**
    * The address of a message in a channel that an admin has named, in the form of
-   * {@link PlatformModule.channelForm}, or in a conversation by its id. Two messages with one `name` are the same one. It is absent where
-   * there are no channels.
+   * {@link PlatformModule.channelForm}, or in a conversation by its id. Two messages with one `name` are the
+   * same one. It is absent where there are no channels.
    */
   readonly channelAddress?: (channel: string, name: string) => ReplyAddress;
   /**
@@ -238,7 +238,10 @@ export interface Platform {
    * must not throw, and takes a few seconds at most.
    */
   nameOf(id: string): Promise<string | undefined>;
-  /** The largest file in a reply at this address. It is absent if the platform takes larger ones than anybody has. */
+  /**
+   * The largest file in a reply at this address. It is absent if the platform takes larger ones than
+   * anybody has.
+   */
   maxUploadBytes?(address: ReplyAddress): number;
   /** Explains in `/help` how people use the bot on this platform. */
   readonly guide: PlatformGuide;

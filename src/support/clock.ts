@@ -96,8 +96,8 @@ const dayMs = 24 * 60 * 60 * 1000;
 const startedAt = Date.now() - performance.now();
 
 /**
- * The time by which stored entries expire, in Unix ms. It is `undefined` after the system's clock has jumped by more than
- * a day, since it may be wrong: then nothing expires until the next start.
+ * The time by which stored entries expire, in Unix ms. It is `undefined` after the system's clock has
+ * jumped by more than a day, since it may be wrong: then nothing expires until the next start.
  */
 export function expiryTime(): number | undefined {
   const now = Date.now();

@@ -72,9 +72,9 @@ export function formatDecimal(value: number, { least, most }: DecimalPlaces): st
 }
 
 /**
- * An amount in US dollars in the format of the language, such as `$1,234.50` or `1.234,50 $`: with two decimals,
- * or two significant digits below a cent. Whatever shows a cost rounds it like this, the page and the dashboard
- * too.
+ * An amount in US dollars in the format of the language, such as `$1,234.50` or `1.234,50 $`: with two
+ * decimals, or two significant digits below a cent. Whatever shows a cost rounds it like this, the page and
+ * the dashboard too.
  */
 export function formatUsd(usd: number): string {
   const isSmall = usd > 0 && usd < 0.01;
@@ -124,7 +124,10 @@ function formatMessage(
   return String(format.format(withCode(text, values)));
 }
 
-/** In inline code a value is one line that cannot end it: names of files, models and options come from outside. */
+/**
+ * In inline code a value is one line that cannot end it: names of files, models and options come from
+ * outside.
+ */
 function withCode(
   text: string,
   values: Readonly<Record<string, ArgumentValue>>,

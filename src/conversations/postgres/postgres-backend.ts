@@ -298,8 +298,8 @@ const markSpace = "mark";
 const markKey = "generation";
 
 /**
- * Writes the database's mark for the watch if there is none, and returns a function that reads it. That fails if the
- * database refuses writes.
+ * Writes the database's mark for the watch if there is none, and returns a function that reads it. That
+ * fails if the database refuses writes.
  */
 async function createMark(connection: PostgresConnection): Promise<() => Promise<string | undefined>> {
   const { attempt, read, schema, withClient } = connection;

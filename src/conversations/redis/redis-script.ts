@@ -46,10 +46,11 @@ end
 `;
 
 /**
- * ARGV[1] has a letter for each of the first keys: "a" if it must be absent, "p" if present, "s" if its value
- * must be the next argument. The script writes everything, or nothing if one condition is not met. It returns
- * that key's position, or else -1. Redis runs a script alone and persists it as one transaction. Times to live are relative, because SET takes no absolute ones before Redis
- * 6.2. A time of 0 ends an entry that has already expired.
+ * ARGV[1] has a letter for each of the first keys: "a" if it must be absent, "p" if present, "s" if its
+ * value must be the next argument. The script writes everything, or nothing if one condition is not met. It
+ * returns that key's position, or else -1. Redis runs a script alone and persists it as one transaction.
+ * Times to live are relative, because SET takes no absolute ones before Redis 6.2. A time of 0 ends an
+ * entry that has already expired.
  */
 const applySource = `
 local keyAt = string.len(ARGV[1])
@@ -248,7 +249,10 @@ export function nameOfEntry({ space, key }: EntryAddress): string {
   return `${namespaceOf(space)}::${key}`;
 }
 
-/** The name of an index in Redis. The first version called indexes rankings, and existing stores have these keys. */
+/**
+ * The name of an index in Redis. The first version called indexes rankings, and existing stores have these
+ * keys.
+ */
 export function nameOfIndex(name: string): string {
   return `parley:ranking::${name}`;
 }

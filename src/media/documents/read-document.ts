@@ -54,8 +54,8 @@ export const documentLimits = {
 } as const;
 
 /**
- * The process for one document. Its memory is free when it ends, and a hostile file takes no other's: buffers,
- * which a PDF of 1 kB can make of any size, are not part of a heap.
+ * The process for one document. Its memory is free when it ends, and a hostile file takes no other's:
+ * buffers, which a PDF of 1 kB can make of any size, are not part of a heap.
  */
 const processLimits = { timeoutMs: 20_000, maxHeapMb: 384, maxGrowthBytes: 400_000_000 };
 const worker = new URL("./document-worker.ts", import.meta.url);

@@ -99,9 +99,10 @@ export function createRefusalSchedule(now: () => number) {
 }
 
 /**
- * Repeats a platform call until it succeeds: after the platform's Retry-After where it names one, and half a
- * second at least, else with exponential backoff. Permanent errors (missing permission, rejected content, no store) are thrown at once.
- * Transient ones are thrown when the next attempt would start after `deadline` (by {@link Clock.monotonic}).
+ * Repeats a platform call until it succeeds: after the platform's Retry-After where it names one, and half
+ * a second at least, else with exponential backoff. Permanent errors (missing permission, rejected content,
+ * no store) are thrown at once. Transient ones are thrown when the next attempt would start after
+ * `deadline` (by {@link Clock.monotonic}).
  * @param clock default: the time of this process
  * @throws the last error, or the reason of `signal` when it aborts
  */

@@ -76,9 +76,9 @@ export function createConversationViews(
       inTurn(conversationId, signal, () => readHistory(conversationId, maxMessages)),
 
     /**
-     * Reads and merges the history as JSON in pieces, with the feed's cursors before (`id`) and after it (`from`). The
-     * text takes room until `release` is called, since a page may be slow to take it. Where there is none,
-     * the person's turn lasts until there is.
+     * Reads and merges the history as JSON in pieces, with the feed's cursors before (`id`) and after it
+     * (`from`). The text takes room until `release` is called, since a page may be slow to take it. Where
+     * there is none, the person's turn lasts until there is.
      * @throws ParleyError `store-unavailable`, or the signal's reason
      */
     takeSnapshot: (conversationId: string, maxMessages: number, signal: AbortSignal) =>

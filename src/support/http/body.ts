@@ -46,8 +46,8 @@ export function announcesMoreThan(request: IncomingMessage, maxBytes: number): b
 }
 
 /**
- * Reads the body, or returns `undefined` over `maxBytes` and leaves the rest unread. `onBytes` gets the size of
- * each piece.
+ * Reads the body, or returns `undefined` over `maxBytes` and leaves the rest unread. `onBytes` gets the
+ * size of each piece.
  */
 export async function readRequestBody(
   request: IncomingMessage,

@@ -16,13 +16,15 @@ interface HttpServerOptions {
   readonly requestMs?: number | undefined;
   /** An idle connection is kept for this long. Default 10 s. */
   readonly keepAliveMs?: number | undefined;
-  /** Whether the listener itself says that a client may send its body. By default the server does, at once. */
+  /**
+   * Whether the listener itself says that a client may send its body. By default the server does, at once.
+   */
   readonly decidesContinue?: boolean;
 }
 
 /**
- * Creates a server that limits what a slow client can hold and what a busy one can take: connections share the
- * event loop, and each has one request at a time.
+ * Creates a server that limits what a slow client can hold and what a busy one can take: connections share
+ * the event loop, and each has one request at a time.
  */
 export function createHttpServer(listener: RequestListener, options: HttpServerOptions = {}): Server {
   const { headersMs = 10_000, requestMs = 300_000, keepAliveMs = 10_000 } = options;

@@ -50,7 +50,9 @@ function attack(port: number, connections: number, head: string, unit: string, b
   workers.push(new Worker(code, { eval: true, workerData: { port, connections, head, unit, bytes } }));
 }
 
-/** Returns the longest time that this thread worked without a turn for others, in milliseconds of processor. */
+/**
+ * Returns the longest time that this thread worked without a turn for others, in milliseconds of processor.
+ */
 async function longestTurn(until: () => boolean): Promise<number> {
   const cpuMs = () => {
     const { user, system } = process.threadCpuUsage();

@@ -79,6 +79,7 @@ const allowed: ReadonlySet<string> = new Set([
   "chat failed: the answer was withheld (",
   "chat failed: neither text nor image (",
   "limited by Parley",
+  "channels of messages not accepted",
   "the installation of the app",
   // These go to the log, for a request that Slack did not sign.
   "the signature is not of SLACK_SIGNING_SECRET: copy it from Basic Information",

@@ -67,7 +67,7 @@ interface MessageIntake {
 const acceptForMs = 5000;
 /** How long Discord is asked who wrote a message and where. Later messages of the channel wait. */
 const askDiscordForMs = 60_000;
-/** Of how many messages it is known that they are not for the bot. */
+/** So many messages are known not to be for the bot. */
 const maxAsides = 5000;
 /** While this process stops, another instance has this long to take a message, and answers it sooner. */
 const keepAfterMs = 2000;

@@ -176,9 +176,9 @@ export function createGaps(
   }
 
   /**
-   * Whether Discord shows that a message was taken: the bot opened its thread, or replied to it with an answer
-   * or a refusal. A restored store does not know some messages; the bot has taken such a message also where it
-   * wrote later in the conversation, where turns run in order.
+   * Whether Discord shows that a message was taken: the bot opened its thread, or replied to it with an
+   * answer or a refusal. A restored store does not know some messages; the bot has taken such a message
+   * also where it wrote later in the conversation, where turns run in order.
    */
   function wasAnsweredBefore({ id, thread }: APIMessage, own: readonly APIMessage[]): boolean {
     if (thread !== undefined && "owner_id" in thread && thread.owner_id === options.botId()) return true;

@@ -78,7 +78,9 @@ interface MissedOptions extends GapOptions {
   readonly take: (message: MissedMessage) => void;
   /** Called with each edited message of a person. */
   readonly onEdited: (message: MissedMessage) => void;
-  /** Whether messages of a channel begin conversations elsewhere. In threads and direct messages they go on. */
+  /**
+   * Whether messages of a channel begin conversations elsewhere. In threads and direct messages they go on.
+   */
   readonly holdsConversations: (channelId: string) => Promise<boolean>;
   /** Discord's time, in Unix milliseconds. */
   readonly now: () => number;

@@ -22,8 +22,9 @@ interface Typed {
 }
 
 /**
- * Returns a function that puts the names of people, roles and channels into what somebody typed into a command
- * or a form, in place of ids. They are read as in messages, but a mention of the bot is a word there.
+ * Returns a function that puts the names of people, roles and channels into what somebody typed into a
+ * command or a form, in place of ids. They are read as in messages, but a mention of the bot is a word
+ * there.
  */
 export function createTypedTexts(options: {
   readonly api: Pick<DiscordApi, "getMember">;

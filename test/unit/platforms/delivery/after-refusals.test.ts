@@ -37,7 +37,9 @@ interface Refusals {
   readonly retryAfterMs: number;
 }
 
-/** Shows text that grows for some seconds. Returns how long after all waits its end is there, and all calls. */
+/**
+ * Shows text that grows for some seconds. Returns how long after all waits its end is there, and all calls.
+ */
 async function grow(platform: keyof typeof platforms, refusals: Refusals, growsForMs: number) {
   const clock = createManualClock();
   const { create, post, edit } = platforms[platform];

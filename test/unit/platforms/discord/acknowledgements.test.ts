@@ -7,7 +7,9 @@ import { silentLog } from "../../../support/silent-log.ts";
 const away = new ParleyError("platform-unreachable", "looking up the common servers took too long");
 const denied = new ParleyError("access-denied", "refused", { detail: { because: "place" } });
 
-/** Refuses an interaction some time after it has come. Returns when it is told, after the interaction came. */
+/**
+ * Refuses an interaction some time after it has come. Returns when it is told, after the interaction came.
+ */
 async function refusedAfter(lookupMs: number, error: ParleyError, isShared: boolean): Promise<number> {
   const clock = createManualClock();
   let toldAt = Infinity;
