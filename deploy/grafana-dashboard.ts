@@ -154,11 +154,6 @@ const rows: readonly Row[] = [
         unit: "currencyUSD",
         queries: [[`${rate("parley_cost_usd_total", "model")} * 3600`, "{{model}}"]],
       },
-      {
-        title: "Issued keys of the embedded gateway",
-        unit: "short",
-        queries: [["max by (state) (parley_gateway_keys{~})", "{{state}}"]],
-      },
     ],
   },
   {

@@ -41,19 +41,9 @@ Exit code: 0 nothing is wrong (warnings may remain), 1 something is, 2 it could 
   },
   gateway: {
     usage: "gateway",
-    summary: "the embedded gateway alone; gateway keys … manages its keys",
+    summary: "the embedded gateway alone",
     details:
       "Serves on GATEWAY_HOST and GATEWAY_PORT, with the upstreams of GATEWAY_CONFIG (docs/gateway.md).",
-  },
-  "gateway keys": {
-    usage: "gateway keys create <name> | list | revoke <id> | usage [<id>]",
-    summary: "manages the keys of the embedded gateway",
-    details: `Options of create:
-  --models <id,prefix/*,…>  the models that it may use; default all
-  --day, --month <USD>      what it may spend
-  --rpm <number>            requests a minute
-  --concurrent <number>     requests at the same time
-The key is shown once. See docs/gateway.md.`,
   },
   account: {
     usage: "account add <name> | list | password <name> | remove <name> | reopen <name>",

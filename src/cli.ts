@@ -72,9 +72,7 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
         expectNone(readConfig(environment).startProblems);
         return await serveBot(config, { gatewayConfig, log, problems });
       case "gateway":
-        return args[1] === "keys"
-          ? await manageKeys(config, args.slice(2), log)
-          : await serveGateway(config, gatewayConfig, log);
+        return await serveGateway(config, gatewayConfig, log);
       case "settings":
         writeOut(`${toSettingsTables()}\n`);
         return 0;
@@ -238,11 +236,9 @@ async function serveGateway(
   log: Log,
 ): Promise<number> {
   const { createConfiguredGateway } = await import("./compose-gateway.ts");
-  const apiKeys = config.GATEWAY_API_KEY === undefined ? [] : [config.GATEWAY_API_KEY];
-  // The store may be in use by a bot, because the gateway runs no turns.
-  const store = await openConfiguredStore(config, log, { exclusive: false });
+  const apiKeys = (config.GATEWAY_API_KEY ?? "").split(",").flatMap((key) => key.trim() || []);
   const gateway = await createConfiguredGateway(
-    { host: config.GATEWAY_HOST, port: config.GATEWAY_PORT, apiKeys, keyStore: store },
+    { host: config.GATEWAY_HOST, port: config.GATEWAY_PORT, apiKeys },
     log,
     gatewayConfig,
   );
@@ -254,16 +250,8 @@ async function serveGateway(
   const signal = waitForSignal();
   await signal.received;
   await gateway.close();
-  await store.close();
   signal.forget();
   return 0;
-}
-
-async function manageKeys(config: Config, words: readonly string[], log: Log): Promise<number> {
-  const { createKeyRing, runKeysCommand } = await import("./embedded-gateway/key-ring.ts");
-  return await withStore(config, log, besideBot, async (store) => {
-    writeOut(`${await runKeysCommand(words, createKeyRing({ store, log }))}\n`);
-  });
 }
 
 async function manageAccounts(config: Config, words: readonly string[], log: Log): Promise<number> {

@@ -7,7 +7,6 @@ import type { Gateway } from "./core/gateway.ts";
 import type { Log, Meter, Tracer } from "./core/telemetry.ts";
 import type { Config } from "./config.ts";
 import type { createEmbeddedGateway } from "./embedded-gateway/embedded-gateway.ts";
-import type { KeyStore } from "./embedded-gateway/key-ring.ts";
 import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
 import { createGatewayClient, createMeasuredGateway } from "./gateway/client.ts";
 import { findMissingModel, type GatewayOutcome, toTrouble } from "./gateway/trouble.ts";
@@ -147,8 +146,6 @@ export async function createConfiguredGateway(
     readonly host: string;
     readonly port: number;
     readonly apiKeys: readonly string[];
-    /** The store for issued keys and what they spend. */
-    readonly keyStore?: KeyStore;
   },
   log: Log,
   gatewayConfig: GatewayConfig | undefined,

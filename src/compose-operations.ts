@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import type { Access } from "./core/access.ts";
 import type { Assistant } from "./assistant/assistant.ts";
 import type { Config } from "./config.ts";
-import { isParleyError, type ParleyError } from "./core/errors.ts";
+import { type ParleyError } from "./core/errors.ts";
 import type { Store } from "./conversations/open-store.ts";
 import type { GatewayTrouble } from "./core/gateway.ts";
 import type { PlatformHealth } from "./core/platform.ts";
@@ -131,7 +131,6 @@ export function metricsSourcesOf(parts: RunningParts): MetricsSources {
     },
     httpConnections: () => server()?.connections() ?? 0,
     load: () => assistant().load(),
-    gatewayKeys: () => countGatewayKeys(store),
   };
 }
 
@@ -245,17 +244,6 @@ function connectionsOf({ platform }: CreatedPlatform): PlatformConnection[] {
     connection: connection.name,
     isReady: connection.state === "ready",
   }));
-}
-
-/** Counts the keys of `npm run gateway` on the same store. Both are 0 while the store is unavailable. */
-async function countGatewayKeys({ records }: Store): Promise<{ active: number; revoked: number }> {
-  const { listKeys } = await import("./embedded-gateway/key-ring.ts");
-  const keys = await listKeys(records).catch((error: unknown) => {
-    if (!isParleyError(error)) throw error;
-    return [];
-  });
-  const revoked = keys.filter(({ revokedAt }) => revokedAt !== undefined).length;
-  return { active: keys.length - revoked, revoked };
 }
 
 function splitPair(pair: string): readonly [string, string] {

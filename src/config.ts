@@ -82,7 +82,11 @@ const ownSettings = {
       .optional(),
     description: "an OpenAI-compatible server, without `/v1`; empty: the embedded gateway",
   },
-  GATEWAY_API_KEY: { schema: text.optional(), description: "its key", isSecret: true },
+  GATEWAY_API_KEY: {
+    schema: text.optional(),
+    description: "its key; `npm run gateway` takes several, separated by commas",
+    isSecret: true,
+  },
   GATEWAY_CONFIG: { schema: text.optional(), description: "configuration file of the embedded gateway" },
   GATEWAY_HOST: { schema: text.default("127.0.0.1"), description: "where `npm run gateway` serves" },
   GATEWAY_PORT: { schema: port.default(8787), description: "its port" },
@@ -424,7 +428,8 @@ function secretsOf(values: Readonly<Record<string, unknown>>): string[] {
     .flatMap(([name]) => {
       const found = [values[name]].flat().filter((value) => typeof value === "string");
       // The secret is the header's value, alone and in its encoded form.
-      return name === "OTEL_EXPORTER_OTLP_HEADERS" ? found.flatMap(valuesOfHeader) : found;
+      if (name === "OTEL_EXPORTER_OTLP_HEADERS") return found.flatMap(valuesOfHeader);
+      return name === "GATEWAY_API_KEY" ? found.flatMap((keys) => [keys, ...keys.split(",")]) : found;
     });
 }
 

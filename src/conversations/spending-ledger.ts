@@ -7,7 +7,6 @@ import {
   type PassedShare,
   type SettledCall,
   type SpendingLedger,
-  isKeyPerson,
   type RatingLabels,
   type UsageQuery,
   type UsageRow,
@@ -129,7 +128,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
       await store.count([{ terms, max: -1 }], [{ kind: "add-score", index, member: personId, score: -1 }]);
     },
 
-    async reserve(reserveUsd, { budgets, now, mustFit = false }) {
+    async reserve(reserveUsd, { budgets, now }) {
       const period = periodOf(now) + 1;
       const reservation = {
         id: `${processId}/${(reservations++).toString(36)}`,
@@ -143,7 +142,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
       const passed = await count(
         budgets.map((budget) => ({
           terms: spentTerms(budget, now),
-          max: Math.ceil(toNano(budget.budgetUsd)) - (mustFit ? amount : 1),
+          max: Math.ceil(toNano(budget.budgetUsd)) - 1,
         })),
         [
           ...toReserves(scopes, period, amount),
@@ -212,9 +211,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
       const prefix = toMember({ kind: "person", id: "" });
       for (let after: IndexMember | undefined; ;) {
         const page = await store.readIndex(index, { order: "highest-first", max: pageSize, after });
-        const first = page.find(
-          ({ member }) => member.startsWith(prefix) && !isKeyPerson(member.slice(prefix.length)),
-        );
+        const first = page.find(({ member }) => member.startsWith(prefix));
         if (first !== undefined)
           return { personId: first.member.slice(prefix.length), spentUsd: first.score / nanoPerUsd };
         after = page.at(-1);
@@ -443,9 +440,7 @@ async function readUsage(
   const days =
     personId === undefined ? daysBetween(fromDay, toDay) : await daysOf(store, personId, { fromDay, toDay });
   const rows = await Promise.all(days.map((day) => readDay(store, day)));
-  return rows
-    .flat()
-    .filter((row) => (personId === undefined ? !isKeyPerson(row.personId) : row.personId === personId));
+  return rows.flat().filter((row) => personId === undefined || row.personId === personId);
 }
 
 /** The members of a day's index that hold a person's usage or ratings: each begins with whose it is. */

@@ -5,8 +5,7 @@ import type { Rating } from "./storage.ts";
 /**
  * The scope of a budget. `person` has an `Author.id`. `place` has a term of an {@link Origin}, its `server`
  * or `channel`. `role` has one of its `roles`, and covers all people with that role together. `deployment`
- * covers everything that this deployment spends. A key of the embedded gateway spends as a person
- * ({@link toKeyPerson}).
+ * covers everything that this deployment spends.
  */
 export type BudgetScope =
   | { readonly kind: "person" | "place" | "role"; readonly id: string }
@@ -51,18 +50,6 @@ export interface CallLabels {
   readonly channel?: string | undefined;
   readonly model: string;
   readonly operation: ModelOperation;
-}
-
-const keyPrefix = "gateway-key:";
-
-/** The id under which a key of the embedded gateway spends, as a person does. */
-export function toKeyPerson(keyId: string): string {
-  return `${keyPrefix}${keyId}`;
-}
-
-/** Whether usage is that of a key, and no person's. */
-export function isKeyPerson(personId: string): boolean {
-  return personId.startsWith(keyPrefix);
 }
 
 /** The labels by which a rating is counted. */
@@ -134,7 +121,7 @@ export interface SettledCall {
 export interface UsageQuery {
   readonly fromDay: string;
   readonly toDay: string;
-  /** Limits the result to this person or key ({@link toKeyPerson}). Absent: all people, without keys. */
+  /** Limits the result to this person. Absent: all people. */
   readonly personId?: string | undefined;
 }
 
@@ -157,12 +144,11 @@ export interface SpendingLedger {
   /**
    * Reserves the most that a call can cost if every budget has something left. All calls together can then
    * pass a budget by one reserve at most. A reserve that is not settled belongs to a dead process. It is
-   * released after `ttlMs` (a setting of the store) to twice that time. With `mustFit` the reserve itself
-   * must be within every budget.
+   * released after `ttlMs` (a setting of the store) to twice that time.
    */
   reserve(
     reserveUsd: number,
-    options: { readonly budgets: readonly Budget[]; readonly now: number; readonly mustFit?: boolean },
+    options: { readonly budgets: readonly Budget[]; readonly now: number },
   ): Promise<Reservation | SpentBudget>;
   /** Frees the reserve and counts what was used, or nothing for `undefined`. Repeating it changes nothing. */
   settle(reservation: Reservation, used: SettledCall | undefined, now: number): Promise<void>;

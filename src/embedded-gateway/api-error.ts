@@ -68,14 +68,6 @@ export function unknownModel(model: string, suggestion?: string): ApiError {
   });
 }
 
-/** Makes a 403: the caller's key does not allow the model. */
-export function modelNotAllowed(model: string): ApiError {
-  return new ApiError(403, "permission_error", `This key does not allow the model '${clip(model)}'.`, {
-    param: "model",
-    code: "model_not_allowed",
-  });
-}
-
 /** Makes a 400: the model exists and does not support the operation. */
 export function unsupportedModel(model: string, cannot: string): ApiError {
   return invalidRequest(`The model '${clip(model)}' cannot ${cannot}.`, {

@@ -1,8 +1,7 @@
-import { timingSafeEqual } from "node:crypto";
+import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "../core/clock.ts";
-import { isParleyError, ParleyError } from "../core/errors.ts";
-import type { ModelOperation } from "../core/gateway.ts";
+import { ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
 import { systemClock } from "../support/clock.ts";
 import { announcesMoreThan, drainRequest } from "../support/http/body.ts";
@@ -11,7 +10,6 @@ import { createRouter, createHttpServer, listen } from "../support/http/server.t
 import { ApiError, clip, createExchange, type Exchange } from "./api-error.ts";
 import { createBodyMemory, readJson, readUpload } from "./upload.ts";
 import { defaultGatewayConfig, type GatewayConfig } from "./gateway-config.ts";
-import { createKeyRing, hashKey, type KeyRing, type KeyStore } from "./key-ring.ts";
 import {
   createPictureShelf,
   picturePath,
@@ -21,25 +19,10 @@ import {
   type LoadImage,
   type PictureShelf,
 } from "./load-image.ts";
-import {
-  limitChat,
-  limitImage,
-  limitTranscription,
-  parseChatBody,
-  parseImageBody,
-  parseTranscriptionFields,
-} from "./requests.ts";
-import {
-  fullAccess,
-  type Access,
-  createModelRouter,
-  type Route,
-  type Charge,
-  type WorstCase,
-} from "./router.ts";
+import { parseChatBody, parseImageBody, parseTranscriptionFields } from "./requests.ts";
+import { createModelRouter } from "./router.ts";
 import { createSandbox } from "./sandbox/sandbox.ts";
 import { createForwarder } from "./upstreams/forwarder.ts";
-import { chatWorstCase, imageWorstCase, transcriptionWorstCase } from "./worst-case.ts";
 
 type Operations = ReturnType<typeof createOperations>;
 
@@ -47,12 +30,10 @@ interface EmbeddedGatewayOptions {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
-  /** Keys without restriction. Before a first key exists, requests need none, but only from this machine. */
+  /** Without any, requests need none, but only from this machine. */
   readonly apiKeys?: readonly string[];
   /** The settings from {@link parseGatewayConfig}. The default is the sandbox alone. */
   readonly config?: GatewayConfig;
-  /** Stores issued keys and what they spend. See {@link createKeyRing}. */
-  readonly keyStore?: KeyStore;
   readonly log: Log;
   /** The largest JSON body. Default 32 MiB. */
   readonly maxJsonBytes?: number;
@@ -111,8 +92,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
   const clock = options.clock ?? systemClock;
   const json = { memory: createBodyMemory(maxJsonMemoryBytes, clock), maxBodyBytes: maxJsonBytes };
   const form = { memory: createBodyMemory(maxFormMemoryBytes, clock), maxBodyBytes: maxUploadBytes };
-  const ring = options.keyStore === undefined ? undefined : createKeyRing({ store: options.keyStore, log });
-  const admission = createAdmission(keyHashes, ring, options.host);
+  const admit = createAdmission(keyHashes, options.host);
   const operations = createOperations({
     config: options.config ?? defaultGatewayConfig,
     log,
@@ -142,29 +122,25 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
     if (path.startsWith(picturePath) && request.method === "GET")
       return sendPicture(exchange, shelf.get(path));
     if (path === "/healthz" && request.method === "GET") return exchange.sendJson(200, { status: "ok" });
-    const access = await admission.admit(request);
+    const key = admit(request);
+    onAdmitted();
+    const found = find(request.method, path);
+    if (found.kind === "nothing") throw unknownPath(request);
+    if (found.kind === "wrong-method") throw wrongMethod(request, path, found.allow);
+    const { memory, maxBodyBytes } = found.run === "transcribe" ? form : json;
+    const release =
+      found.run === "models"
+        ? undefined
+        : await memory.admit(request, {
+            key,
+            maxBodyBytes,
+            signal: exchange.signal,
+            giveUp: () => exchange.refuseRest(slowBody()),
+          });
     try {
-      onAdmitted();
-      const found = find(request.method, path);
-      if (found.kind === "nothing") throw unknownPath(request);
-      if (found.kind === "wrong-method") throw wrongMethod(request, path, found.allow);
-      const { memory, maxBodyBytes } = found.run === "transcribe" ? form : json;
-      const release =
-        found.run === "models"
-          ? undefined
-          : await memory.admit(request, {
-              key: access.keyId,
-              maxBodyBytes,
-              signal: exchange.signal,
-              giveUp: () => exchange.refuseRest(slowBody()),
-            });
-      try {
-        await operations[found.run](exchange, access);
-      } finally {
-        release?.();
-      }
+      await operations[found.run](exchange);
     } finally {
-      access.release();
+      release?.();
     }
   };
 
@@ -213,7 +189,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
 
   return {
     listen: async () => {
-      if (!isLoopback(options.host) && !(await admission.needsKey())) {
+      if (!isLoopback(options.host) && keyHashes.length === 0) {
         throw new ParleyError("config", "A gateway on a public address needs a key: set GATEWAY_API_KEY.");
       }
       const names = { host: "GATEWAY_HOST", port: "GATEWAY_PORT" };
@@ -229,7 +205,6 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
       server.closeAllConnections();
       await closed;
       await operations.close();
-      ring?.close();
       clearTimeout(deadline);
     },
   };
@@ -246,13 +221,6 @@ function sendPicture(exchange: Exchange, picture: ShelvedPicture | undefined): v
 
 function toApiError(error: unknown, exchange: Exchange, log: Log): ApiError {
   if (error instanceof ApiError) return error;
-  if (isParleyError(error, "store-unavailable")) {
-    log.error({ requestId: exchange.requestId, error }, "key store failed");
-    return new ApiError(503, "server_error", "The store of keys is not available.", {
-      code: "store_unavailable",
-      headers: { "retry-after": "5" },
-    });
-  }
   log.error({ requestId: exchange.requestId, error }, "gateway request failed");
   return new ApiError(500, "server_error", "Internal error; see the log of the gateway.", {
     code: "internal_error",
@@ -294,33 +262,21 @@ function awaitsContinue({ headers }: IncomingMessage): boolean {
 
 /**
  * Decides who may use the gateway.
- * @param keyHashes hashes of the keys without restriction
+ * @param keyHashes the SHA-256 of each key
  * @param host the bind address
+ * @returns a function that names the key of a request, by which memory is shared. It reads only headers, and throws
+ *   ApiError 401 (no key, or an unknown one) or 403 (there are no keys, and the request is not from this machine)
  */
-function createAdmission(keyHashes: readonly Buffer[], ring: KeyRing | undefined, host: string) {
-  let hasKeys = keyHashes.length > 0;
-  /** Whether a key was ever configured or issued. From then on every request needs one. */
-  const needsKey = async (): Promise<boolean> =>
-    // Keys are never deleted, so one positive answer of the store is enough.
-    (hasKeys ||= (await ring?.hasIssuedKeys()) === true);
-  return {
-    needsKey,
-    /**
-     * Returns the permissions of a request's caller. It reads only headers.
-     * @throws ApiError 401 (no key, or an unknown one), 403 (no key exists, and the request is not from this
-     *   machine), 402 and 429 (limits of the key)
-     */
-    async admit(request: IncomingMessage): Promise<Access> {
-      const token = bearerToken(request.headers.authorization);
-      if (token !== undefined && isOneOf(token, keyHashes)) return fullAccess;
-      const access = token === undefined ? undefined : await ring?.admit(token);
-      if (access !== undefined) return access;
-      if (await needsKey()) throw unauthorized(token !== undefined);
-      if (isLoopback(host) && isFromThisMachine(request)) return fullAccess;
-      throw new ApiError(403, "permission_error", "Without keys only this machine is served.", {
-        code: "host_not_allowed",
-      });
-    },
+function createAdmission(keyHashes: readonly Buffer[], host: string): (request: IncomingMessage) => string {
+  return (request) => {
+    const token = bearerToken(request.headers.authorization);
+    const key = token === undefined ? -1 : indexOfKey(token, keyHashes);
+    if (key !== -1) return String(key);
+    if (keyHashes.length > 0) throw unauthorized(token !== undefined);
+    if (isLoopback(host) && isFromThisMachine(request)) return "";
+    throw new ApiError(403, "permission_error", "Without keys only this machine is served.", {
+      code: "host_not_allowed",
+    });
   };
 }
 
@@ -329,12 +285,14 @@ function bearerToken(header: string | undefined): string | undefined {
   return /^bearer +(\S+) *$/i.exec(header ?? "")?.[1];
 }
 
-/** Whether `token` is one of the keys, compared in constant time. */
-function isOneOf(token: string, hashes: readonly Buffer[]): boolean {
+/** The position of the key that `token` is, or -1. All are compared, each in constant time. */
+function indexOfKey(token: string, hashes: readonly Buffer[]): number {
   const hash = hashKey(token);
-  let isKnown = false;
-  for (const known of hashes) isKnown = timingSafeEqual(hash, known) || isKnown;
-  return isKnown;
+  return hashes.reduce((found, known, at) => (timingSafeEqual(hash, known) ? at : found), -1);
+}
+
+function hashKey(key: string): Buffer {
+  return createHash("sha256").update(key).digest();
 }
 
 /** Makes a 401 for a missing or unknown key. The key is not part of the message. */
@@ -381,7 +339,7 @@ interface OperationsOptions {
   readonly sandboxWordDelayMs: number;
 }
 
-type Operate = (exchange: Exchange, access: Access) => Promise<void>;
+type Operate = (exchange: Exchange) => Promise<void>;
 
 /**
  * The four operations of the gateway API. They route each request by its model to the sandbox or to an
@@ -403,66 +361,35 @@ export function createOperations(options: OperationsOptions) {
   const sandbox = createSandbox({ wordDelayMs: options.sandboxWordDelayMs, shelf, imageLoaderFor });
   const router = createModelRouter(config, () => forwarder.knownIds());
 
-  /** Reserves the worst case, and charges what was used, however the request ends. */
-  const charged = async (
-    access: Access,
-    operation: ModelOperation,
-    route: Route,
-    worst: WorstCase,
-    work: (charge: Charge) => Promise<void>,
-  ): Promise<void> => {
-    const targets = route.kind === "sandbox" ? [] : route.targets;
-    const charge = await access.reserve(operation, targets, worst);
-    try {
-      await work(charge);
-    } finally {
-      charge.end();
-    }
-  };
   const operations: Record<"models" | "chat" | "images" | "transcribe", Operate> = {
-    models: async (exchange, access) => {
-      const all = await forwarder.models(exchange.requestId);
-      const data = all.filter(({ id }) => router.isVisible(id, access));
-      exchange.sendJson(200, { object: "list", data });
+    models: async (exchange) => {
+      exchange.sendJson(200, { object: "list", data: await forwarder.models(exchange.requestId) });
     },
 
-    chat: async (exchange, access) => {
+    chat: async (exchange) => {
       const json = await readJson(exchange.request, maxJsonBytes);
-      const parsed = parseChatBody(json, (url) => isOwnPicture(exchange, url));
-      const body = access.isLimited ? limitChat(parsed) : parsed;
-      const route = router.route(body.model, "chat", access);
-      await charged(access, "chat", route, chatWorstCase(body), async (charge) => {
-        if (route.kind === "upstream")
-          return forwarder.chat({ exchange, charge, targets: route.targets }, body);
-        await sandbox.chat(exchange, { ...body, model: route.model });
-        charge.settle(undefined, {});
-      });
+      const body = parseChatBody(json, (url) => isOwnPicture(exchange, url));
+      const route = router.route(body.model, "chat");
+      await (route.kind === "upstream"
+        ? forwarder.chat({ exchange, targets: route.targets }, body)
+        : sandbox.chat(exchange, { ...body, model: route.model }));
     },
 
-    images: async (exchange, access) => {
-      const parsed = parseImageBody(await readJson(exchange.request, maxJsonBytes));
-      const body = access.isLimited ? limitImage(parsed) : parsed;
-      const route = router.route(body.model, "image", access);
-      await charged(access, "image", route, imageWorstCase(body), async (charge) => {
-        if (route.kind === "upstream")
-          return forwarder.images({ exchange, charge, targets: route.targets }, body);
-        await sandbox.images(exchange, { ...body, model: route.model });
-        charge.settle(undefined, { images: body.n });
-      });
+    images: async (exchange) => {
+      const body = parseImageBody(await readJson(exchange.request, maxJsonBytes));
+      const route = router.route(body.model, "image");
+      await (route.kind === "upstream"
+        ? forwarder.images({ exchange, targets: route.targets }, body)
+        : sandbox.images(exchange, { ...body, model: route.model }));
     },
 
-    transcribe: async (exchange, access) => {
+    transcribe: async (exchange) => {
       const { fields: given, ...file } = await readUpload(exchange.request, maxUploadBytes);
-      const parsed = parseTranscriptionFields(given);
-      const fields = access.isLimited ? limitTranscription(parsed) : parsed;
-      const route = router.route(fields.model, "transcription", access);
-      const worst = transcriptionWorstCase(fields, file.bytes);
-      await charged(access, "transcription", route, worst, async (charge) => {
-        if (route.kind === "upstream")
-          return forwarder.transcribe({ exchange, charge, targets: route.targets }, file, fields, worst.most);
-        await sandbox.transcribe(exchange, { ...fields, model: route.model }, file.bytes);
-        charge.settle(undefined, {});
-      });
+      const fields = parseTranscriptionFields(given);
+      const route = router.route(fields.model, "transcription");
+      await (route.kind === "upstream"
+        ? forwarder.transcribe({ exchange, targets: route.targets }, file, fields)
+        : sandbox.transcribe(exchange, { ...fields, model: route.model }, file.bytes));
     },
   };
   return {

@@ -18,8 +18,6 @@ export interface MetricsSources {
   /** The open HTTP connections. */
   readonly httpConnections?: () => number;
   readonly load?: () => Load;
-  /** The keys that the embedded gateway has issued. */
-  readonly gatewayKeys?: () => Promise<{ readonly active: number; readonly revoked: number }>;
 }
 
 /** What runs and what waits. */
@@ -328,9 +326,6 @@ function addSources(prom: typeof Prom, registry: Prom.Registry, sources: Metrics
   add("Gauge", "parley_gateway_calls_waiting", "Gateway calls that wait for GATEWAY_CONCURRENCY", [], () => [
     [load?.().gatewayCalls.waiting],
   ]);
-  add("Gauge", "parley_gateway_keys", "Keys that the embedded gateway has issued", ["state"], async () =>
-    Object.entries((await sources.gatewayKeys?.()) ?? {}).map(([state, count]) => [count, { state }]),
-  );
   add(
     "Gauge",
     "parley_delivery_waiting",

@@ -309,7 +309,6 @@ function toEnding(word: unknown): Ending | undefined {
 
 /** More in one call is a mistake or an attack, and would use up any budget for good. */
 const maxTokens = 1e9;
-const maxSeconds = 1e6;
 const maxCostUsd = 1e5;
 
 /** Reads usage under its usual names. Amounts that are infinite, negative or absurdly large are dropped. */
@@ -328,11 +327,6 @@ export function readUsage(value: unknown): ReportedUsage | undefined {
 
 function toCount(value: unknown): number | undefined {
   return Number.isInteger(value) ? toAmount(value, maxTokens) : undefined;
-}
-
-/** Returns the seconds of a recording, or `undefined` when the value is invalid. */
-export function readSeconds(value: unknown): number | undefined {
-  return toAmount(value, maxSeconds);
 }
 
 function toAmount(value: unknown, max: number): number | undefined {

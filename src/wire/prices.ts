@@ -122,7 +122,7 @@ interface UsageFacts {
  * Leaves out reported counts of nothing where there is something, and then a cost of nothing too. Servers
  * that do not count send zeros.
  */
-export function withoutZeros<R extends BilledAmounts & { readonly costUsd?: number }>(
+function withoutZeros<R extends BilledAmounts & { readonly costUsd?: number }>(
   reported: R,
   estimated: BilledAmounts,
 ): Partial<R> {

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import {
-  toKeyPerson,
   type Budget,
   type Reservation,
   type SettledCall,
@@ -153,27 +152,6 @@ describeStores("spending", (current) => {
     expect(isReserved(await spending.reserve(0.01, { budgets: [budgetOf(everybody, 0)], now: noon }))).toBe(
       false,
     );
-  });
-
-  it("reserves what must fit only where all of it is left", async () => {
-    const { spending } = await open();
-    const options = { budgets: [budgetOf(everybody, 1)], now: noon, mustFit: true };
-    expect(isReserved(await spending.reserve(0.75, options))).toBe(true);
-    expect(await spending.reserve(0.5, options)).toMatchObject({ spentUsd: 0, reservedUsd: 0.75 });
-    expect(isReserved(await spending.reserve(0.25, options))).toBe(true);
-  });
-
-  it("keeps usage of the gateway's keys apart from that of people", async () => {
-    const { spending } = await open();
-    const personId = toKeyPerson("0123456789ab");
-    const key = person(personId);
-    const labels = { personId, model: "up/small", operation: "chat" } as const;
-    const reservation = (await spending.reserve(0, { budgets: [], now: noon })) as Reservation;
-    await spending.settle(reservation, used(0.5, { labels, scopes: [key] }), noon);
-    const days = { fromDay: today, toDay: today };
-    expect(await spending.usage(days)).toEqual([]);
-    expect(await spending.usage({ ...days, personId })).toMatchObject([{ personId, calls: 1, costUsd: 0.5 }]);
-    expect([await spending.spentUsd(key, noon), await spending.spentUsd(everybody, noon)]).toEqual([0.5, 0]);
   });
 
   it("releases a reserve that nobody settles", async () => {

@@ -10,13 +10,10 @@ import {
 import { sniff } from "../../media/sniff.ts";
 import type { ChatBody } from "../requests.ts";
 import type { Target } from "../router.ts";
-import { estimatePromptTokens, maxImagesPerAnswer } from "../worst-case.ts";
 import {
-  readUsage,
   toBrokenFailure,
   type UpstreamAnswer,
   UpstreamFailure,
-  type UpstreamUsage,
   toAnswerHeaders,
   tryTargets,
   type Forwarding,
@@ -24,7 +21,6 @@ import {
 import { isFields, readError } from "../../wire/failures.ts";
 import { isDataUri, notInDataUri, pictureUriMark, pictureUrlOf, toDataUri } from "../../wire/pictures.ts";
 import { createChoicePicker } from "../../wire/completion-chunk.ts";
-import { withoutZeros } from "../../wire/prices.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { SseWriter } from "../../support/http/event-stream.ts";
 import { sendLast } from "../api-error.ts";
@@ -34,7 +30,7 @@ import { sendLast } from "../api-error.ts";
  * the public id of the model that answered.
  */
 export async function forwardChat(forwarding: Forwarding, body: ChatBody): Promise<void> {
-  const { exchange, charge } = forwarding;
+  const { exchange } = forwarding;
   if (body.stream) return forwardStream(forwarding, body);
 
   const limits = limitsOf(body);
@@ -43,13 +39,12 @@ export async function forwardChat(forwarding: Forwarding, body: ChatBody): Promi
     return { target, answer, json: await answer.json(maxWholeBytes(limits)) };
   });
   const choices: unknown = json["choices"];
-  const counted = cutAnswer(Array.isArray(choices) ? choices : [], createAnswerMeter(limits));
-  charge.settle(target, usageOf(estimatePromptTokens(body), counted, readUsage(json)));
+  cutAnswer(Array.isArray(choices) ? choices : [], createAnswerMeter(limits));
   exchange.sendJson(200, { ...json, model: target.publicId }, toAnswerHeaders(target, answer.headers));
 }
 
 async function forwardStream(forwarding: Forwarding, body: ChatBody): Promise<void> {
-  const { exchange, log, charge } = forwarding;
+  const { exchange, log } = forwarding;
   // Proxies close silent connections, so the stream is opened early. From then on errors are events.
   const early = setTimeout(() => exchange.openStream(), forwarding.pingMs);
   const limits = limitsOf(body);
@@ -68,8 +63,6 @@ async function forwardStream(forwarding: Forwarding, body: ChatBody): Promise<vo
         },
         wantsUsage: body.stream_options?.include_usage === true,
         hasOneChoice: (body.n ?? 1) === 1,
-        estimatedPromptTokens: estimatePromptTokens(body),
-        onUsage: (usage) => charge.settle(target, usage),
       });
     });
   } finally {
@@ -77,6 +70,8 @@ async function forwardStream(forwarding: Forwarding, body: ChatBody): Promise<vo
   }
 }
 
+/** The most images in one chat answer. Further ones are dropped. */
+const maxImagesPerAnswer = 10;
 /** The limit of all images of one answer together, as base64. */
 const maxImageBytes = 48 * 1024 * 1024;
 
@@ -162,10 +157,6 @@ interface PumpOptions {
   readonly wantsUsage: boolean;
   /** Whether one answer was asked for. Then its number is always 0, however the upstream counts. */
   readonly hasOneChoice: boolean;
-  /** Used when the upstream reports no usage. */
-  readonly estimatedPromptTokens: number;
-  /** Is called once, after a part of the answer was forwarded. Amounts without a report are estimated. */
-  onUsage(usage: UpstreamUsage): void;
 }
 
 interface Choice {
@@ -190,8 +181,7 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
   let hasFinished = false;
   let isDone = false;
   let isTooLarge = false;
-  let reported: UpstreamUsage | undefined;
-  const total: AnswerCount = { textChars: 0, asideChars: 0, images: 0 };
+  let images = 0;
   const meter = createAnswerMeter(options.limits);
   const counters = new Map<unknown, ReturnType<typeof createAnswerCounter>>();
   const frames = createFrameReader(options.maxEventBytes);
@@ -212,11 +202,11 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
       meter.add("text", counted.textChars);
       meter.add("aside", counted.asideChars);
       size += Math.max(0, counted.textChars) + counted.asideChars + counted.images;
-      addTo(total, counted);
+      images += counted.images;
     }
     if (size === 0) meter.add("silent", 1);
     if (counters.size > maxChoices) return "silent";
-    return total.images > maxImagesPerAnswer * counters.size ? "images" : meter.exceeded();
+    return images > maxImagesPerAnswer * counters.size ? "images" : meter.exceeded();
   };
   /** Ends the answer here. `chunk` is the one over the limit. Only the beginning of its text is sent. */
   const cut = (what: string, chunk: Record<string, unknown>, choices: readonly Choice[]) => {
@@ -267,7 +257,6 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
       throw toBrokenFailure(target.prefix, "sent what is no event of an answer", "upstream_bad_answer");
     lastChunk = { ...value };
     const all = toChoices(lastChunk["choices"]);
-    // What is not passed on is billed as well.
     const over = measure(picker === undefined ? all : toFirst(all));
     const choices = picker === undefined ? all : toFirst(picker.pick(all));
     if (over !== undefined) return cut(over, lastChunk, choices);
@@ -281,10 +270,8 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
       for (const choice of choices) choice.delta = { role: "assistant", ...choice.delta };
     }
     if (choices.some(({ finish_reason: reason }) => typeof reason === "string")) hasFinished = true;
-    const usage = readUsage(chunk);
-    if (usage !== undefined) reported = usage;
     // Clients that did not request the usage chunk may fail on its empty choices.
-    if (usage !== undefined && choices.length === 0 && !options.wantsUsage) return undefined;
+    if (isFields(chunk["usage"]) && choices.length === 0 && !options.wantsUsage) return undefined;
     return pass(JSON.stringify({ ...chunk, choices, model: target.publicId }));
   };
 
@@ -321,10 +308,6 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
     sendLast(stream, JSON.stringify(toFailure(target, error).toClient.toEnvelope()));
   } finally {
     answer.body.destroy();
-    // Interrupted answers are billed too.
-    if (stream !== undefined) {
-      options.onUsage(usageOf(options.estimatedPromptTokens, total, reported));
-    }
   }
 }
 
@@ -348,9 +331,7 @@ async function sendWhole(answer: UpstreamAnswer, options: PumpOptions): Promise<
   const { choices, usage, ...rest } = json;
   const chunks = toChoices(choices) as Record<string, unknown>[];
   if (chunks.length === 0) throw toBrokenFailure(target.prefix, "sent an empty answer", "upstream_empty");
-  const counted = cutAnswer(chunks, createAnswerMeter(options.limits));
-  // It is recorded before it is sent, so that a client that does not read its answer pays for it too.
-  options.onUsage(usageOf(options.estimatedPromptTokens, counted, readUsage(json)));
+  cutAnswer(chunks, createAnswerMeter(options.limits));
   const head = { ...rest, object: "chat.completion.chunk", model: target.publicId };
   const stream = options.open();
   await stream.send(
@@ -377,23 +358,6 @@ interface AnswerCount {
   /** The characters of reasoning, tool calls, refusals and whatever else a message has. */
   asideChars: number;
   images: number;
-}
-
-function addTo(total: AnswerCount, count: AnswerCount): void {
-  total.textChars += count.textChars;
-  total.asideChars += count.asideChars;
-  total.images += count.images;
-}
-
-/** Returns the reported usage. What was not reported, or as 0, is estimated: a token for four characters. */
-function usageOf(
-  promptTokens: number,
-  { textChars, asideChars, images }: AnswerCount,
-  reported: UpstreamUsage = {},
-): UpstreamUsage {
-  const completionTokens = Math.ceil(Math.max(0, textChars + asideChars) / 4);
-  const estimated = { promptTokens, completionTokens };
-  return { ...estimated, ...(images > 0 ? { images } : {}), ...withoutZeros(reported, estimated) };
 }
 
 /** Shorter ones are text about data URIs. */
@@ -459,10 +423,9 @@ type Fields = Record<string, unknown>;
 
 /**
  * Cuts an answer that was not streamed at its limits, in place. The text is shortened, what is beyond is
- * dropped, and the finish reason becomes `length`. Returns what is left.
+ * dropped, and the finish reason becomes `length`.
  */
-function cutAnswer(choices: readonly unknown[], meter: ReturnType<typeof createAnswerMeter>): AnswerCount {
-  const total: AnswerCount = { textChars: 0, asideChars: 0, images: 0 };
+function cutAnswer(choices: readonly unknown[], meter: ReturnType<typeof createAnswerMeter>): void {
   for (const choice of choices) {
     if (typeof choice !== "object" || choice === null) continue;
     const fields = choice as Fields;
@@ -482,9 +445,7 @@ function cutAnswer(choices: readonly unknown[], meter: ReturnType<typeof createA
     }
     meter.add("text", counted.textChars);
     meter.add("aside", counted.asideChars);
-    addTo(total, counted);
   }
-  return total;
 }
 
 /** Returns the role, the beginning of the text and the first images of a message over a limit. */

@@ -1,5 +1,4 @@
 import { LRUCache } from "lru-cache";
-import type { BilledAmounts } from "../../core/gateway.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { modelListSchema } from "../../wire/schemas.ts";
 import {
@@ -17,16 +16,12 @@ import { forwardChat } from "./forward-chat.ts";
 import {
   createUpstreamClient,
   type Forwarding,
-  readDuration,
-  readUsage,
   toAnswerHeaders,
   toBrokenFailure,
   tryTargets,
   type UpstreamClient,
-  type UpstreamUsage,
 } from "./upstream-client.ts";
 import { sniff } from "../../media/sniff.ts";
-import { tokensPerGeneratedImage } from "../worst-case.ts";
 import { toForm } from "../../wire/transport.ts";
 import { generatedPicturesOf, maxGenerationBytes } from "../../wire/pictures.ts";
 import type { Target } from "../router.ts";
@@ -43,8 +38,8 @@ interface ForwarderOptions {
 
 type UploadedFile = Omit<Upload, "fields">;
 
-/** A request, who serves it, and what it costs. */
-type Forwarded = Pick<Forwarding, "exchange" | "targets" | "charge">;
+/** A request and who serves it. */
+type Forwarded = Pick<Forwarding, "exchange" | "targets">;
 
 /**
  * The gateway's operations through the configured upstreams. Failures are ApiErrors. Each upstream has one
@@ -78,13 +73,8 @@ export function createForwarder(options: ForwarderOptions) {
     knownIds: () => lists.knownIds(),
     chat: (forwarded: Forwarded, body: ChatBody) => forwardChat(toForwarding(forwarded), body),
     images: (forwarded: Forwarded, body: ImageBody) => forwardImages(toForwarding(forwarded), body, shelf),
-    /** Forwards a transcription. `most` is charged for what the upstream does not report. */
-    transcribe: (
-      forwarded: Forwarded,
-      file: UploadedFile,
-      fields: TranscriptionFields,
-      most: BilledAmounts,
-    ) => forwardTranscription(toForwarding(forwarded), file, fields, most),
+    transcribe: (forwarded: Forwarded, file: UploadedFile, fields: TranscriptionFields) =>
+      forwardTranscription(toForwarding(forwarded), file, fields),
     close: async () => {
       await Promise.all([...clients.values()].map((client) => client.close()));
     },
@@ -215,7 +205,7 @@ const maxPictureBytes = 20 * 1024 * 1024;
  * the picture shelf, unless the client asked for base64.
  */
 async function forwardImages(forwarding: Forwarding, body: ImageBody, shelf: PictureShelf): Promise<void> {
-  const { exchange, charge } = forwarding;
+  const { exchange } = forwarding;
   const { size, response_format: format, ...rest } = body;
   const { target, answer, json, pictures } = await tryTargets(forwarding, true, async (target) => {
     const answer = await forwarding.clientOf(target).request({
@@ -237,15 +227,6 @@ async function forwardImages(forwarding: Forwarding, body: ImageBody, shelf: Pic
     return { target, answer, json, pictures: found.slice(0, body.n) };
   });
   const data = pictures.map((item) => (format === "b64_json" ? item : withUrl(item, exchange.origin, shelf)));
-  // Models without a price for an image are billed by tokens.
-  const tokens =
-    target.model?.prices?.perImageUsd === undefined
-      ? {
-          promptTokens: Math.ceil(body.prompt.length / 4),
-          completionTokens: data.length * tokensPerGeneratedImage,
-        }
-      : {};
-  charge.settle(target, { ...tokens, ...readUsage(json), images: data.length });
   exchange.sendJson(
     200,
     { created: Math.floor(Date.now() / 1000), ...json, data },
@@ -274,15 +255,13 @@ const textTypes = /^(?:text\/(?:plain|vtt|event-stream)|application\/x-subrip)(?
 /**
  * Forwards a transcription. The form is written anew with a boundary that the sender does not know, since
  * another server may see a delimiter where this one sees none.
- * @param most charged for what the upstream does not report
  */
 async function forwardTranscription(
   forwarding: Forwarding,
   file: UploadedFile,
   fields: TranscriptionFields,
-  most: BilledAmounts,
 ): Promise<void> {
-  const { exchange, charge } = forwarding;
+  const { exchange } = forwarding;
   const { target, answer, type, text, json } = await tryTargets(forwarding, true, async (target) => {
     const answer = await forwarding.clientOf(target).request({
       operation: "transcription",
@@ -300,24 +279,10 @@ async function forwardTranscription(
   });
 
   const headers = toAnswerHeaders(target, answer.headers);
-  charge.settle(target, toUsage(target, json, most));
   // Subtitles and plain text are forwarded unchanged.
   if (json !== undefined) return exchange.sendJson(200, json, headers);
   const contentType = textTypes.test(type) ? type : "text/plain; charset=utf-8";
   exchange.sendBytes(200, text, { "content-type": contentType, ...headers });
-}
-
-/** Returns the reported usage. The rest is the most that the recording can be, so that nothing is free. */
-function toUsage(
-  { model }: Target,
-  json: Record<string, unknown> | undefined,
-  { audioSeconds, ...tokens }: BilledAmounts,
-): UpstreamUsage {
-  const reported = json === undefined ? {} : { ...readDuration(json), ...readUsage(json) };
-  if (reported.costUsd !== undefined) return reported;
-  const isBilledByTime = model?.prices?.perAudioMinuteUsd !== undefined;
-  if (!isBilledByTime) return { ...(model?.prices === undefined ? {} : tokens), ...reported };
-  return { ...(audioSeconds === undefined ? {} : { audioSeconds }), ...reported };
 }
 
 function toFields(fields: TranscriptionFields, target: Target): Record<string, string> {

@@ -1,8 +1,6 @@
 import { ParleyError } from "../../core/errors.ts";
-import type { Usage } from "../../core/gateway.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { withRetries } from "../../wire/attempt.ts";
-import { readSeconds, readUsage as readReported } from "../../wire/completion-chunk.ts";
 import {
   AttemptError,
   createScrub,
@@ -23,7 +21,7 @@ import {
 import { ApiError, type Exchange } from "../api-error.ts";
 import type { UpstreamConfig } from "../gateway-config.ts";
 import type { LoadImage } from "../load-image.ts";
-import type { Charge, Target } from "../router.ts";
+import type { Target } from "../router.ts";
 
 /** One request to an upstream. */
 interface UpstreamRequest extends Pick<GatewayRequest, "operation" | "path" | "accept" | "body"> {
@@ -199,25 +197,6 @@ export function toBrokenFailure(
   return new UpstreamFailure("broken", error, new AttemptError(failure, "transient"));
 }
 
-/** The usage of one call as the upstream reported it. */
-export type UpstreamUsage = Omit<Usage, "isEstimated">;
-
-/** Returns the usage in an answer or chunk, or `undefined` when there is none. */
-export function readUsage({ usage }: Readonly<Record<string, unknown>>): UpstreamUsage | undefined {
-  if (!isFields(usage)) return undefined;
-  return { ...readReported(usage), ...withSeconds(readSeconds(usage["seconds"])) };
-}
-
-/** Returns the duration in a transcription. Some services send it as text. */
-export function readDuration(answer: Readonly<Record<string, unknown>>): UpstreamUsage {
-  const seconds = readSeconds(Number(answer["duration"] ?? Number.NaN));
-  return withSeconds(seconds === 0 ? undefined : seconds);
-}
-
-function withSeconds(audioSeconds: number | undefined): UpstreamUsage {
-  return audioSeconds === undefined ? {} : { audioSeconds };
-}
-
 /** For longer waits the client gets the error, with the upstream's own `Retry-After`. */
 const maxWaitMs = 2000;
 
@@ -237,7 +216,7 @@ export async function tryTargets<T>(
   let first: UpstreamFailure | undefined;
   for (const target of targets) {
     try {
-      return await withRetries(() => charged(target, forwarding, attempt), {
+      return await withRetries(() => attempted(target, forwarding, attempt), {
         // A costly request is repeated by the rule of images: only when it cannot have begun.
         operation: isCostly ? "image" : "chat",
         rules: { maxAttempts: target.upstream.retries + 1, baseDelayMs: 200, maxDelayMs: maxWaitMs },
@@ -255,12 +234,11 @@ export async function tryTargets<T>(
   throw first?.toClient ?? new Error("no target to try");
 }
 
-async function charged<T>(
+async function attempted<T>(
   target: Target,
-  { charge, exchange, log }: Forwarding,
+  { exchange, log }: Forwarding,
   attempt: (target: Target) => Promise<T>,
 ): Promise<T> {
-  charge.begin(target);
   try {
     return await attempt(target);
   } catch (error) {
@@ -269,10 +247,7 @@ async function charged<T>(
     if (error instanceof UpstreamFailure) {
       const { status, code } = error.toClient;
       log.warn({ model: target.publicId, status, code }, "upstream failed");
-      charge.fail(error.kind === "broken" ? "broken" : "free");
     }
-    // The client's own mistakes, such as an image that cannot be loaded, end the request before it is sent.
-    else if (error instanceof ApiError) charge.fail("free");
     throw error;
   }
 }
@@ -293,8 +268,6 @@ export interface Forwarding {
   readonly loadImage: LoadImage;
   /** Whether a URL is one of this gateway's own pictures, which upstreams cannot reach. */
   isOwnPicture(url: string): boolean;
-  /** The cost of the request. {@link tryTargets} reports each attempt to it. */
-  readonly charge: Charge;
 }
 
 /** Returns headers that name the upstream of an answer, without those that are no valid header. */

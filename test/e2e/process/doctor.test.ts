@@ -109,7 +109,6 @@ describe("parley --help", () => {
     [["--help"], /^Usage: parley \[command\][\s\S]*\n {2}doctor +says what is right/],
     [["help", "setup"], /^Usage: parley setup/],
     [["doctor", "--help"], /^Usage: parley doctor \[--live\] \[--json\]\n/],
-    [["gateway", "keys", "create", "-h"], /^Usage: parley gateway keys create/],
     [["slack-manifest", "--help"], /^Usage: parley slack-manifest\nPrints the Slack app manifest\./],
     [["--check-config", "--help"], /^Usage: parley --check-config/],
   ])("%j, also where the settings are wrong", async (args, expected) => {

@@ -372,31 +372,15 @@ describe("npm run gateway", () => {
       body: JSON.stringify({ model, messages: [{ role: "user", content: "hello" }] }),
     });
 
-  it("requires its key, and keys that are created beside it count and, after revocation, are refused", async () => {
-    const settings = { GATEWAY_PORT: "0", GATEWAY_API_KEY: "master-key-1" };
+  it("requires one of its keys, and another gateway serves its models under a prefix", async () => {
+    const settings = { GATEWAY_PORT: "0", GATEWAY_API_KEY: "master-key-1, team-key-2" };
     const gateway = await start({ args: ["gateway"], settings });
     const [, url = ""] = await gateway.says(/GATEWAY_BASE_URL=(\S+)/);
     const listModels = async (headers: Record<string, string> = {}) =>
       (await fetch(`${url}/v1/models`, { headers })).status;
     expect(await listModels()).toBe(401);
-    expect(await listModels({ authorization: "Bearer master-key-1" })).toBe(200);
-    const keys = async (...words: string[]): Promise<string> => {
-      const { code, output } = await commands.run(["gateway", "keys", ...words], { folder: gateway.folder });
-      expect(code).toBe(0);
-      return output;
-    };
-    const created = await keys("create", "ada", "--models", "sandbox/chat", "--day", "1");
-    const secret = created.trim().split("\n").at(-1)!;
-    expect((await ask(url, "sandbox/chat", secret)).status).toBe(200);
-    expect((await ask(url, "sandbox/image", secret)).status).toBe(403);
-    expect(await keys("list")).not.toContain(secret);
-    const [id] = /^\S+/.exec(await keys("usage")) ?? [];
-    await expect.poll(() => keys("usage", id!)).toMatch(/ [1-9] requests?,/);
-    const unused = (await keys("create", "bob")).trim().split("\n").at(-1)!;
-    const [bob] = /^\S+(?= .*bob)/m.exec(await keys("list")) ?? [];
-    await keys("revoke", bob!);
-    expect((await ask(url, "sandbox/chat", unused)).status).toBe(401);
-
+    for (const key of ["master-key-1", "team-key-2"])
+      expect(await listModels({ authorization: `Bearer ${key}` })).toBe(200);
     // Another gateway serves its models under a prefix.
     const file = join(gateway.folder, "gateway.jsonc");
     const upstreams = { local: { baseUrl: `${url}/v1`, apiKeyEnv: "LOCAL_KEY" } };

@@ -30,7 +30,6 @@ async function readMetrics(): Promise<Map<string, Set<string>>> {
     partsReady: async () => ({ store: true }),
     httpConnections: () => 1,
     load: () => ({ turns: { running: 1, waiting: 1 }, gatewayCalls: { running: 1, waiting: 1 } }),
-    gatewayKeys: async () => ({ active: 1, revoked: 0 }),
   };
   const metrics = createMetrics(() => sources);
   const usage = { promptTokens: 1, completionTokens: 1, costUsd: 1, isEstimated: false };

@@ -26,7 +26,6 @@ test("gauges are read when they are asked for", async () => {
     storeBytes: async () => 4096,
     httpConnections: () => 7,
     partsReady: async () => ({ store: true, gateway: false }),
-    gatewayKeys: async () => ({ active: 5, revoked: 1 }),
   }));
   expect(await linesOf(metrics, "parley_")).toEqual(
     expect.arrayContaining([
@@ -39,8 +38,6 @@ test("gauges are read when they are asked for", async () => {
       "parley_http_connections 7",
       'parley_part_ready{part="store"} 1',
       'parley_part_ready{part="gateway"} 0',
-      'parley_gateway_keys{state="active"} 5',
-      'parley_gateway_keys{state="revoked"} 1',
     ]),
   );
   load.turns.running = 0;

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { transcriptionWorstCase as forPerson } from "../../../../src/assistant/access/budgets.ts";
-import { transcriptionWorstCase as forKey } from "../../../../src/embedded-gateway/worst-case.ts";
 import { isSparse, longestAudioSeconds } from "../../../../src/media/recordings/longest-audio.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { adtsBomb, m4aBomb, opusBomb, webmBomb } from "../../../support/audio-bombs.ts";
@@ -37,7 +36,6 @@ describe("the longest that a recording can be", () => {
     // The frames of such a file last 100 hours.
     const person = forPerson({ model: "m", bytes: silence, fileName: "a.flac", mediaType: "audio/flac" });
     expect(person.most.audioSeconds).toBeGreaterThan(100 * hours);
-    expect(forKey({ model: "m" }, silence).most.audioSeconds).toBeGreaterThan(100 * hours);
     // They do inside another container too.
     const inOgg = sized(
       Buffer.concat([Buffer.from("OggS\0\0\x7fFLAC\x01\0\0\x01"), flacHead(65_535, 8000)]),
