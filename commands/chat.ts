@@ -1,4 +1,5 @@
 import { defineCommand, modelOption } from "../src/core/command.ts";
+import { describeRule } from "../src/core/rule-words.ts";
 import { translate } from "../src/words/translate.ts";
 
 export default defineCommand({
@@ -14,6 +15,9 @@ export default defineCommand({
   run: async ({ options, services }) => {
     const { message, model } = options;
     const { notices } = await services.openConversation({ message, model });
-    await services.say(translate(message === undefined ? "chat.opened" : "chat.opened.go-on"), { notices });
+    const rule = await services.ruleHere();
+    const opened = translate(message === undefined ? "chat.opened" : "chat.opened.go-on");
+    const words = rule === undefined ? [] : [describeRule({ ...rule, isPeoples: false })];
+    await services.say([opened, ...words].join(" "), { notices });
   },
 });

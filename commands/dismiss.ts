@@ -1,4 +1,5 @@
 import { defineCommand } from "../src/core/command.ts";
+import { describeRule } from "../src/core/rule-words.ts";
 import { translate } from "../src/words/translate.ts";
 
 export default defineCommand({
@@ -8,6 +9,7 @@ export default defineCommand({
   visibility: "public",
   run: async ({ services }) => {
     await services.leaveThread();
-    await services.say(translate("dismiss.done"));
+    const rule = (await services.ruleHere()) ?? { answerTo: "addressed", isPeoples: true };
+    await services.say(translate("dismiss.done", { rule: describeRule(rule) }));
   },
 });

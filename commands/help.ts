@@ -1,16 +1,19 @@
 import { defineCommand, usageOf, type Command, type Option } from "../src/core/command.ts";
-import type { HelpFacts, SettingFacts } from "../src/core/command-services.ts";
+import type { HelpFacts, RuleHere, SettingFacts } from "../src/core/command-services.ts";
 import { commandDescription, menuLabel, namesIn, optionDescription } from "../src/core/command-input.ts";
 import { ParleyError } from "../src/core/errors.ts";
 import { forWords, settingGroups, type SettingGroup } from "../src/core/layered-settings.ts";
 import { settingGroupTitle } from "../src/core/setting-values.ts";
 import { toInlineCode } from "../src/core/quoting.ts";
 import { nearestName } from "../src/support/text.ts";
+import { describeRule } from "../src/core/rule-words.ts";
 import { formatUsd, translate } from "../src/words/translate.ts";
 
 interface Facts extends HelpFacts {
   readonly commands: readonly Command[];
   readonly settings: readonly SettingFacts[];
+  /** Which messages are answered here, if not all of them. */
+  readonly rule: RuleHere | undefined;
 }
 
 /** The settings whose values the overview shows. */
@@ -28,8 +31,12 @@ export default defineCommand({
   visibility: "private",
   examples: ["/help", "/help imagine", "/help settings"],
   run: async ({ options, services, commands }) => {
-    const [help, settings] = await Promise.all([services.help(), services.explainSettings()]);
-    const facts = { ...help, settings, commands: [...commands.values()] };
+    const [help, settings, rule] = await Promise.all([
+      services.help(),
+      services.explainSettings(),
+      services.ruleHere(),
+    ]);
+    const facts = { ...help, settings, rule, commands: [...commands.values()] };
     const text =
       options.command === undefined ? toOverview(facts) : toCommandHelp(facts, find(facts, options.command));
     await services.say(text, { isStored: false });
@@ -100,14 +107,13 @@ function commandLines(facts: Facts, maxChars: number): string {
 
 /** @param commands the section of the commands */
 function toOverviewAround(facts: Facts, commands: string): string {
-  const { speaking } = facts;
   const menu = facts.commands.flatMap((one) =>
     one.messageCommand === undefined || !facts.hasMessageMenus ? [] : [`**${menuLabel(one)}**`],
   );
   return [
     toSection(
       translate("help.talk"),
-      speaking.map((line) => `- ${line}`),
+      toSpeaking(facts).map((line) => `- ${line}`),
     ),
     commands,
     translate("help.options-of-one", {
@@ -121,6 +127,18 @@ function toOverviewAround(facts: Facts, commands: string): string {
   ]
     .filter((part) => part !== "")
     .join("\n\n");
+}
+
+/** How people talk to the bot: first which messages are answered here, and then everywhere. */
+function toSpeaking({ speaking, rule }: Facts): readonly string[] {
+  // By default the guide says it for channels.
+  if (rule === undefined || (rule.answerTo === "addressed" && rule.isPeoples && !rule.isInThread))
+    return speaking;
+  const here = describeRule(rule);
+  return [
+    rule.answerTo === "addressed" ? translate("rule.here", { rule: here }) : here,
+    ...speaking.filter((line) => line !== here),
+  ];
 }
 
 function toSection(title: string, lines: readonly string[]): string {

@@ -43,6 +43,7 @@ import { createSteering, withStopWatch } from "./scheduling/steer-turn.ts";
 import { createLayeredSettings } from "./settings/layered-settings.ts";
 import type { DeploymentChat } from "./settings/settings-reader.ts";
 import { createTokenFactors } from "./turn/context-window.ts";
+import { createPlacing } from "./scheduling/place-message.ts";
 import { createModelChoice, suggestModels, type ModelSettings } from "./turn/model-choice.ts";
 import { createHeardAside } from "./turn/read-room.ts";
 import { createRefusalMemory } from "./turn/refusals.ts";
@@ -260,7 +261,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
     // A conversation whose first message was just accepted has no messages until its turn stores them.
     knows: async (conversationId) =>
       (await conversations.exists(conversationId)) || (await inbox.listOpenIn(conversationId)).length > 0,
-    answersTo: settings.answersTo,
+    placeMessage: createPlacing({ rules: settings.threads, askedAt: scheduler.inFlight.askedAt }),
     heardAside: createHeardAside(conversations),
     async conversationOf(key) {
       const [entry] = await inbox.lookUp([key]);

@@ -11,7 +11,7 @@ const time = z.number().min(-8.64e15).max(8.64e15);
 /** The keys of slots have ten digits. */
 const position = z.int().min(0).max(9_999_999_999);
 const blobRef = z.object({ hash: text, mediaType: text, sizeBytes: number });
-const author = z.object({ id: text, name: text });
+const author = z.object({ id: text, name: text, alsoCalled: z.optional(z.array(text)) });
 
 /** The parts of a stored message. */
 const part = z.discriminatedUnion("kind", [
@@ -165,9 +165,17 @@ const shapes: Readonly<Record<Space, z.ZodType>> = {
         readUpTo: text.optional(),
         readAt: time.optional(),
         told: z.optional(z.object({ permission: text, turnKey: text })),
+        hinted: text.optional(),
       }),
     ),
-    aside: z.optional(z.object({ from: time, to: time })),
+    aside: z.optional(
+      z.object({
+        from: time,
+        to: time,
+        words: z.optional(z.object({ from: time, to: time })),
+        isShared: flag.optional(),
+      }),
+    ),
   }),
   summary: z.object({
     text: text,

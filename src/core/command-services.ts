@@ -1,3 +1,4 @@
+import type { AnswerRule } from "./addressee.ts";
 import type { Language } from "../words/languages.ts";
 import type { Attachment } from "./events.ts";
 import type { FinishReason, Model, ModelOperation } from "./gateway.ts";
@@ -40,6 +41,11 @@ export interface HelpFacts extends HelpSettings {
   /** Whether this platform offers message commands. */
   readonly hasMessageMenus: boolean;
   readonly budgets: readonly BudgetState[];
+}
+
+/** Which messages are answered where a command is used. */
+export interface RuleHere extends AnswerRule {
+  readonly isInThread: boolean;
 }
 
 /** The result of {@link CommandServices.complete}. */
@@ -164,6 +170,11 @@ export interface CommandServices {
   namesOf(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** The facts that `/help` shows. */
   help(): Promise<HelpFacts>;
+  /**
+   * Which messages are answered where the command is used, in a channel or thread; `undefined` where all of
+   * them are.
+   */
+  ruleHere(): Promise<RuleHere | undefined>;
   /** The settings that exist on this platform, in the order of their declaration. */
   explainSettings(): Promise<readonly SettingFacts[]>;
   /** Describes in Markdown the settings in force here, or one of them, with the forms that change them. */

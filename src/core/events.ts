@@ -9,6 +9,8 @@ export interface Author {
   readonly id: string;
   /** It is shown to people and, in conversations of several people, to the model. */
   readonly name: string;
+  /** Other names by which people call them: a user name, a first name that is no part of `name`. */
+  readonly alsoCalled?: readonly string[];
   /** The language of the person as the platform names it, for example `de` or `es-419`, if it is known. */
   readonly locale?: string;
 }

@@ -127,11 +127,12 @@ export const layeredSettings = {
   "answer-to": {
     kind: "choice",
     choices: [
+      { value: "addressed", label: "Messages that are said to it" },
+      { value: "named", label: "Messages that mention it, reply to it or name it" },
       { value: "mentions", label: "Messages that mention it" },
-      { value: "addressed", label: "Messages that are not to somebody else" },
-      { value: "every-message", label: "Every message" },
+      { value: "all", label: "Every message" },
     ],
-    description: "Which messages of a channel are answered",
+    description: "Which messages of a channel and its threads are answered",
     group: "place",
     layers: ["channel"],
     combines: "override",

@@ -1,8 +1,9 @@
-import type { AnswerRule, AnswerTo } from "./addressee.ts";
+import type { AnswerTo } from "./addressee.ts";
 import type { Language } from "../words/languages.ts";
 import type { Actor } from "./access.ts";
 import type { SettingFacts } from "./command-services.ts";
 import type { ReplyAddress, Attachment, EditedContent, IncomingEvent, Origin } from "./events.ts";
+import type { Aside, MessageFacts, Placement } from "./placement.ts";
 import type { FormOffer, Press, PressResult, ReplyAction } from "./press.ts";
 import type { AnswerSource, ModelOperation } from "./gateway.ts";
 import type { RoomQuery, RoomResult } from "./room.ts";
@@ -281,9 +282,10 @@ export interface EditedMessage {
   readonly conversationIds: readonly string[];
   /**
    * Returns the text of now. It is called if something of the message is stored. `before` is what is known of
-   * it, without attachments if it was answered over a day ago. `undefined`: the text cannot be known.
+   * it, without attachments if it was answered over a day ago; `wasAsked`: it was a question of the bot.
+   * `undefined`: the text cannot be known.
    */
-  read(before: MessageContent): Promise<EditedContent | undefined>;
+  read(before: MessageContent & { readonly wasAsked?: boolean }): Promise<EditedContent | undefined>;
   /** Removes words of the earlier form from an address of the event or its reply, if it has any. */
   toAddress?(address: ReplyAddress, content: EditedContent): ReplyAddress;
 }
@@ -333,22 +335,17 @@ export interface Receiver {
   /** Whether the conversation exists: it was opened, or a message of it was accepted. */
   knows(conversationId: string): Promise<boolean>;
   /**
-   * Says which messages of a thread the bot answers: after `/dismiss` its mentions, then what is set for its
-   * channel. By default those of a stored conversation, unless the thread is people's own and was not given
-   * to the bot with `/chat`. It is `undefined` if nothing decides.
-   * @throws ParleyError `store-unavailable`
+   * Says what becomes of a message: a question, something said to others, or nothing. Contract: the platform
+   * calls {@link heardAside} with an aside.
+   * @throws ParleyError `store-unavailable`, or what `facts.stands.isOwn` throws
    */
-  answersTo(
-    conversationId: string,
-    place: Pick<Origin, "server" | "channel" | "channelPlace">,
-  ): Promise<AnswerRule | undefined>;
+  placeMessage(facts: MessageFacts): Promise<Placement>;
   /**
    * Somebody said something to others in a thread that the bot answers. The next turn there reads it. Nothing
    * is asked of a model. It is idempotent.
-   * @param sentAt Unix milliseconds
    * @throws ParleyError `store-unavailable`
    */
-  heardAside(conversationId: string, sentAt: number): Promise<void>;
+  heardAside(aside: Aside): Promise<void>;
   /** The conversation of an event, or `undefined` if it was not accepted or was answered long ago. */
   conversationOf(key: string): Promise<string | undefined>;
   /**

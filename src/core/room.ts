@@ -59,6 +59,8 @@ export interface RoomState {
   readonly readUpTo?: string;
   /** When that message was sent, in Unix milliseconds. */
   readonly readAt?: number;
+  /** The key of the turn that said, once, which messages of the bot's thread are answered. */
+  readonly hinted?: string;
   /**
    * The missing permission that people were told about, and the turn that told them. It is empty where no
    * permission would help.

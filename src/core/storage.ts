@@ -137,14 +137,22 @@ export interface ConversationSettings {
   readonly lastPicture?: string | undefined;
   /** The same as {@link IncomingEvent.within}. */
   readonly within?: readonly string[];
-  /** `/chat` gave the thread to the bot, so that all of it is said to the bot, or `/dismiss` sent it away. */
+  /** `/chat` gave people's thread to the bot (`every-message`), or `/dismiss` sent it away (`mentions`). */
   readonly answerTo?: "mentions" | "every-message";
   /** The state of a thread in which people talk with each other. */
   readonly room?: RoomState;
-  /**
-   * When people last talked to others in the bot's thread, in Unix milliseconds: its beginning and its end.
-   */
-  readonly aside?: { readonly from: number; readonly to: number } | undefined;
+  /** When people last talked to others in the bot's thread. */
+  readonly aside?: AsideTimes | undefined;
+}
+
+/** Since the last reading: the first and the last of what was said to others, in Unix milliseconds. */
+export interface AsideTimes {
+  readonly from: number;
+  readonly to: number;
+  /** When people said something with words, where the thread's default decided. */
+  readonly words?: { readonly from: number; readonly to: number };
+  /** More than one person writes there. */
+  readonly isShared?: boolean;
 }
 
 /** Settings of a conversation that are saved together with a message. */

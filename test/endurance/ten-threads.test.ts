@@ -6,7 +6,10 @@ import { has } from "../support/requirements.ts";
 const start = useInstances();
 const threads = 10;
 const messages = 60;
-const people = ["Ada", "Rasha", "Bo"] as const;
+/** The first three ask the bot things. The last one only talks with the others. */
+const people = ["Ada", "Rasha", "Bo", "Cy"] as const;
+const askers = 3;
+const talker = 3;
 
 /** A thread of three people, an app and a second bot on one platform. */
 interface Room {
@@ -34,13 +37,36 @@ interface Line {
   readonly play: (room: Room) => void;
 }
 
+type Kind = (label: string, who: number, whom: number) => Line & { readonly isReply?: true };
+
+/** What people say to each other and to nobody, as they talk. None of it is for the bot. */
+const chatter: readonly string[] = [
+  ["thanks {whom}", "who writes the flyer?", "does anybody have the login?", "👍", "+1", "lunch?"],
+  ["Parley's answer was wrong", "parley said it closes at six", "@{whom} can you run the tests?"],
+  ["https://ci.example.org/build", "will you be there at 5?", "frag mal {whom}", "押しました"],
+  ["merci à tous", "¿quedamos a las tres?", "{whom}?", "works for me", "wer schreibt den Flyer?"],
+].flat();
+/** What is said to the bot by its name. */
+const calls: readonly string[] = [
+  ["hey parley, what is a larch?", "what do you think, Parley?", "frag mal Parley", "@parley sum that up"],
+  ["parley can you make a table of it?", "merci Parley !", "Parleyさん、まとめてください", "Parley?"],
+].flat();
+
 /** The lines that a script is made of. `who` says it, and `whom` is somebody else. */
-const kinds: readonly ((label: string, who: number, whom: number) => Line & { readonly isReply?: true })[] = [
-  (label, who) => ({ isAnswered: true, play: (room) => void room.says(who, `what is a larch? ${label}`) }),
-  (label, who, whom) => ({
+const kinds: readonly Kind[] = [
+  (label, who) => ({
     isAnswered: true,
-    play: (room) => void room.says(who, `what does ${room.mention(whom)} mean by that? ${label}`),
+    play: (room) => void room.says(who, `what is a larch? ${label}`, { calls: true }),
   }),
+  ...chatter.map((text): Kind => (label, who) => ({
+    isAnswered: false,
+    // The label stands alone, so that it is no part of how people talk.
+    play: (room) => void room.says(talker, `${text.replace("{whom}", people[who]!)}\n${label}`),
+  })),
+  ...calls.map((text): Kind => (label, who) => ({
+    isAnswered: true,
+    play: (room) => void room.says(who, `${text}\n${label}`),
+  })),
   (label, who, whom) => ({
     isAnswered: true,
     play: (room) => void room.says(who, `${room.mention(whom)} asks for the plan ${label}`, { calls: true }),
@@ -63,7 +89,7 @@ const kinds: readonly ((label: string, who: number, whom: number) => Line & { re
     isAnswered: true,
     play(room) {
       const said = room.says(who, `${room.mention(whom)} what is a fir? ${label}`);
-      said.edits(`what is a fir? ${label}`);
+      said.edits(`parley, what is a fir? ${label}`);
     },
   }),
   (label, who, whom) => ({
@@ -104,8 +130,8 @@ function toScript(random: Random, thread: number, hasReplies: boolean): Readonly
   for (let n = 1; n < messages; n++) {
     const label = `#t${thread}x${n}`;
     // At first each of them asks something, so that there is something to reply to.
-    const who = n <= people.length ? n - 1 : random.between(0, 2);
-    const make = n <= people.length || n === messages - 1 ? kinds[0]! : random.pick(possible);
+    const who = n <= askers ? n - 1 : random.between(0, 2);
+    const make = n <= askers || n === messages - 1 ? kinds[0]! : random.pick(possible);
     script.set(label, make(label, who, (who + random.between(1, 2)) % 3));
   }
   return script;

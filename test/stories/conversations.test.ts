@@ -43,7 +43,7 @@ tell(everySurface, ({ begin }) => {
     const { model, person, channel, settled } = await begin();
     const [ada, bo] = [person("Ada"), person("Bo")];
     const { place } = await ada.asks(channel("general", [ada, bo]), "I like tea.");
-    bo.writes(place, "I like coffee.");
+    bo.writes(place, "I like coffee.", { mention: true });
     await settled(place, 2);
     expect(model.said(1)).toEqual(["Ada: I like tea.", "I heard: I like tea.", "Bo: I like coffee."]);
   });

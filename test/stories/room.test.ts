@@ -118,7 +118,7 @@ tell(eachPlatform, ({ begin, start }) => {
     expect(model.chats()).toHaveLength(2);
     expect(model.said(1).at(-2)).toContain("> we talk with each other");
     const { place } = await ada.asks(general, "hi");
-    await bo.asks(place, "me too");
+    await bo.asks(place, "parley, me too");
     expect(model.chats()).toHaveLength(4);
   });
 
@@ -131,11 +131,11 @@ tell(eachPlatform, ({ begin, start }) => {
     bo.writes(room, "not for you");
     await ada.uses("chat", {}, room);
     await settled(room, 2);
-    await bo.asks(room, "when is it due?");
+    await bo.asks(room, "parley, when is it due?");
     expect(model.chats()).toHaveLength(1);
     expect(model.said(0).join("\n")).toContain("> not for you");
     await bo.uses("dismiss", {}, room);
-    await shows(room, "only when you mention me");
+    await shows(room, "it is none of mine now");
     await idle();
     bo.writes(room, "among us");
     ada.writes(room, "still there?", { mention: true });
@@ -150,7 +150,7 @@ tell(eachPlatform, ({ begin, start }) => {
     const { ada, bo, general } = people(surface);
     const { place } = await ada.asks(general, "hi");
     await bo.uses("dismiss", {}, place);
-    await shows(place, "only when you mention me");
+    await shows(place, "it is none of mine now");
     await idle();
     bo.writes(place, "nobody asked you");
     ada.writes(place, "back?", { mention: true });

@@ -87,7 +87,7 @@ tell(eachPlatform, ({ begin }) => {
     const { model, settled } = surface;
     const { mia, ada, general, settings } = people(surface);
     await settings(mia, { name: "calm", value: "on", for: "channel" });
-    await settings(mia, { name: "answer-to", value: "every-message", for: "channel" });
+    await settings(mia, { name: "answer-to", value: "all", for: "channel" });
     await settings(mia, { name: "answer-in", value: "channel", for: "channel" });
     await settings(mia, { name: "language", value: "Deutsch", for: "channel" });
     const publicly = () => general.shown().filter(({ onlyFor }) => onlyFor === undefined);

@@ -1,3 +1,4 @@
+import { placeBy } from "./placing.ts";
 import type { Actor } from "../../src/core/access.ts";
 import type { IncomingEvent } from "../../src/core/events.ts";
 import type { PressResult } from "../../src/core/press.ts";
@@ -58,7 +59,7 @@ export function createRecordingReceiver(): RecordingReceiver {
   const receiver: RecordingReceiver = {
     events: [],
     acceptedBefore: new Set(),
-    place: { answerTo: "mentions", answerIn: "thread" },
+    place: { answerTo: "addressed", answerIn: "thread" },
     isShared: false,
     asides: [],
     forms: noForms,
@@ -95,16 +96,11 @@ export function createRecordingReceiver(): RecordingReceiver {
       if (receiver.outage !== undefined) throw receiver.outage;
       return receiver.known.has(conversationId);
     },
-    async answersTo(conversationId) {
+    async placeMessage(facts) {
       if (receiver.outage !== undefined) throw receiver.outage;
-      const { answerTo } = receiver.place;
-      if (answerTo !== "mentions") return { answerTo };
-      const isOpen = receiver.events.some((one) => one.conversationId === conversationId && !one.inRoom);
-      return isOpen || receiver.known.has(conversationId)
-        ? { answerTo: receiver.isShared ? "addressed" : "every-message", isDefault: true }
-        : undefined;
+      return await placeBy(facts, receiver);
     },
-    async heardAside(conversationId) {
+    async heardAside({ conversationId }) {
       receiver.asides.push(conversationId);
     },
     async conversationOf(key) {

@@ -1,3 +1,4 @@
+import { placeBy } from "./placing.ts";
 import { ParleyError } from "../../src/core/errors.ts";
 import type { Actor } from "../../src/core/access.ts";
 import type { IncomingEvent } from "../../src/core/events.ts";
@@ -55,7 +56,7 @@ export function createSlackReceiver(): SlackReceiver {
   const outage = () => new ParleyError("store-unavailable", "the test made the store unavailable");
   const receiver: SlackReceiver = {
     events: [],
-    place: { answerTo: "mentions", answerIn: "thread" },
+    place: { answerTo: "addressed", answerIn: "thread" },
     isShared: false,
     asides: [],
     forms: noForms,
@@ -91,16 +92,11 @@ export function createSlackReceiver(): SlackReceiver {
       return Promise.resolve("accepted");
     },
     knows: (conversationId) => Promise.resolve(receiver.known.has(conversationId)),
-    async answersTo(conversationId) {
+    async placeMessage(facts) {
       if (receiver.isStoreAway) throw outage();
-      const { answerTo } = receiver.place;
-      if (answerTo !== "mentions") return { answerTo };
-      const isOpen = receiver.events.some((one) => one.conversationId === conversationId && !one.inRoom);
-      return isOpen || receiver.known.has(conversationId)
-        ? { answerTo: receiver.isShared ? "addressed" : "every-message", isDefault: true }
-        : undefined;
+      return await placeBy(facts, receiver);
     },
-    async heardAside(conversationId) {
+    async heardAside({ conversationId }) {
       receiver.asides.push(conversationId);
     },
     formOffers: (_, conversationId) => receiver.forms.offers(conversationId),

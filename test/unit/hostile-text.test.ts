@@ -182,10 +182,30 @@ const parsers: readonly Parser[] = [
     name: "toSpoken (Slack)",
     parse: (text) => {
       const spoken = toSpoken(text, { author: "person", isDirect: false, botUserId: "U1" });
-      return isAnswered(spoken, { answerTo: "addressed" });
+      const said = { ...spoken, botNames: ["Parley"] };
+      const before = { isAlone: false, isNext: true, names: ["Lena Vogt", "Tom", "佐藤ゆき"] };
+      return isAnswered(said, { answerTo: "addressed", isPeoples: false }, before);
     },
     maxChars: 40_000,
-    parts: ["<@U1", "<@U1|", "<@U1> ", "<!subteam^S1|", "&gt;", ":-", ":+:"],
+    parts: [
+      "<@U1",
+      "<@U1|",
+      "<@U1> ",
+      "<!subteam^S1|",
+      "&gt;",
+      ":-",
+      ":+:",
+      "tom ",
+      "parley ",
+      "ask ",
+      "佐藤さん",
+      "a.",
+      "...a",
+      "aaa",
+      ", ",
+      "`",
+      "https://",
+    ],
   },
   { name: "mentions (Slack)", parse: (text) => mentions(text, "U1"), maxChars: 40_000 },
   { name: "escapeMarkdown (Slack)", parse: escapeMarkdown, maxChars: answerChars },

@@ -24,7 +24,10 @@ export interface CommandRun extends Pick<
   readonly conversationId: string;
   readonly receive: Receiver["receive"];
   readonly inbox: Pick<Inbox, "listOpen" | "lookUp">;
-  readonly settings: Pick<CommandServices, "describeSettings" | "changeSetting" | "explainSettings">;
+  readonly settings: Pick<
+    CommandServices,
+    "describeSettings" | "changeSetting" | "explainSettings" | "ruleHere"
+  >;
   /** Called with the outcome by a service that has shown its own failure. */
   ended(outcome: TurnOutcome): void;
 }

@@ -185,7 +185,7 @@ function createMessageEdited(
     event: IncomingMessage,
     edited: EditedMessage,
   ): Promise<Outcome> {
-    const content = await edited.read(event);
+    const content = await edited.read({ ...event, wasAsked: event.isAside !== true });
     if (content === undefined) return "unchanged";
     // Nobody asks the bot any more. What the message says is read from its thread.
     const isLater = edited.editedAt > (event.edit?.at ?? -Infinity);
@@ -266,7 +266,11 @@ function createMessageEdited(
       return outcome;
     }
     const files = filesOf(call);
-    const content = await edited.read({ text: toCommandLine(call), attachments: files });
+    const content = await edited.read({
+      text: toCommandLine(call),
+      attachments: files,
+      wasAsked: true,
+    });
     if (content === undefined) return "unchanged";
     const { text, attachments = files } = content;
     if (text === "" && attachments.length === 0) return await empty(call.conversationId, edited);
@@ -294,7 +298,11 @@ function createMessageEdited(
       if (stored === undefined) continue;
       const storedAt = stored.editedAt ?? -Infinity;
       if (storedAt > edited.editedAt) return "unchanged";
-      const content = await edited.read({ text: textOf(stored.parts), attachments: [] });
+      const content = await edited.read({
+        text: textOf(stored.parts),
+        attachments: [],
+        wasAsked: stored.room === undefined,
+      });
       if (content === undefined) return "unchanged";
       // A process that has stored this edit may have died before the following steps.
       const isKnown = storedAt === edited.editedAt;

@@ -292,29 +292,36 @@ function needsPreparing(turn: PendingTurn): boolean {
 
 type InFlightEvents = ReturnType<typeof createInFlightEvents>;
 
+type FlyingEvent = Pick<IncomingEvent, "author" | "conversationId" | "key" | "sentAt">;
+
 /** The events, by key, that this process has accepted or resumed but not closed. */
 export function createInFlightEvents() {
-  const authors = new Map<string, string>();
+  const events = new Map<string, Pick<IncomingEvent, "author" | "conversationId" | "sentAt">>();
   const waiting = new Map<string, PromiseWithResolvers<void>>();
   return {
-    has: (key: string): boolean => authors.has(key),
-    add({ key, author }: Pick<IncomingEvent, "author" | "key">): void {
-      authors.set(key, author.id);
+    has: (key: string): boolean => events.has(key),
+    add({ key, author, conversationId, sentAt }: FlyingEvent): void {
+      events.set(key, { author, conversationId, sentAt });
     },
     delete(key: string): void {
-      authors.delete(key);
+      events.delete(key);
       waiting.get(key)?.resolve();
       waiting.delete(key);
     },
     get size(): number {
-      return authors.size;
+      return events.size;
     },
     /** The number of one person's events in flight. */
-    countOf: (authorId: string): number => [...authors.values()].filter((id) => id === authorId).length,
+    countOf: (authorId: string): number =>
+      [...events.values()].filter(({ author }) => author.id === authorId).length,
+    /** When the person's first event in flight of a conversation was sent. */
+    askedAt: (conversationId: string, authorId: string): number | undefined =>
+      events.values().find((event) => event.conversationId === conversationId && event.author.id === authorId)
+        ?.sentAt,
     /** Resolves when the key is not in flight, which may be at once. */
     async whenDone(key: string): Promise<void> {
       // The key may be added again before this continues, so it is checked again.
-      while (authors.has(key)) {
+      while (events.has(key)) {
         const done = waiting.get(key) ?? Promise.withResolvers<void>();
         waiting.set(key, done);
         await done.promise;

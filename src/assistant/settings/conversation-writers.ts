@@ -6,7 +6,7 @@ import type { SettingName } from "../../core/layered-settings.ts";
 import type { Platform } from "../../core/platform.ts";
 import { toLabel } from "../../core/quoting.ts";
 import { settingLabel } from "../../core/setting-values.ts";
-import type { Conversations } from "../../core/storage.ts";
+import type { Conversations, StoredMessage } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { translate } from "../../words/translate.ts";
 
@@ -18,22 +18,31 @@ interface WriterOptions {
   readonly inbox: Pick<Inbox, "listOpenIn">;
 }
 
-/** Who has written the last messages of a conversation, or `undefined` where nothing of it is known. */
-export async function writersIn(
+/** The last messages of a conversation, oldest first, or `undefined` where nothing of it is known. */
+export async function lastMessagesIn(
   { conversations, inbox }: WriterOptions,
   conversationId: string,
   bounds: Parameters<Conversations["recent"]>[1],
-): Promise<readonly Author[] | undefined> {
+): Promise<readonly StoredMessage[] | undefined> {
   const recent = await conversations.recent(conversationId, bounds);
-  if (recent.length > 0)
-    return recent.flatMap(({ author, room }) =>
-      author === undefined || room?.isApp === true ? [] : [author],
-    );
-  if (await conversations.exists(conversationId)) return [];
+  if (recent.length > 0 || (await conversations.exists(conversationId))) return recent;
   // Its first message is accepted, but its turn has stored nothing yet.
   const open = (await inbox.listOpenIn(conversationId)).filter(({ event }) => event.inRoom !== true);
-  return open.length === 0 ? undefined : open.map(({ event }) => event.author);
+  if (open.length === 0) return undefined;
+  return open.map(({ event }) => ({
+    id: event.key,
+    role: "user",
+    turnKey: event.key,
+    author: event.author,
+    parts: [],
+    createdAt: event.sentAt,
+    estimatedTokens: 0,
+  }));
 }
+
+/** The people who wrote messages, once for each. */
+export const writersOf = (messages: readonly StoredMessage[]): readonly Author[] =>
+  messages.flatMap(({ author, room }) => (author === undefined || room?.isApp === true ? [] : [author]));
 
 /** In so many of the last messages it is looked for the words of who changes the settings. */
 const maxLooked = 1000;
@@ -54,7 +63,8 @@ export function createConversationDesk(options: ConversationDeskOptions) {
   const { access, platforms, log, now } = options;
 
   async function othersIn({ conversationId = "", author }: Scene): Promise<"none" | "beside" | "alone"> {
-    const writers = (await writersIn(options, conversationId, { maxMessages: maxLooked })) ?? [];
+    const found = await lastMessagesIn(options, conversationId, { maxMessages: maxLooked });
+    const writers = writersOf(found ?? []);
     if (writers.every(({ id }) => id === author.id)) return "none";
     return writers.some(({ id }) => id === author.id) ? "beside" : "alone";
   }

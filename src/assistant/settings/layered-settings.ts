@@ -1,6 +1,5 @@
 import type { Access, Actor } from "../../core/access.ts";
-import type { AnswerRule } from "../../core/addressee.ts";
-import type { CommandServices } from "../../core/command-services.ts";
+import type { CommandServices, RuleHere } from "../../core/command-services.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { CommandCall, IncomingEvent } from "../../core/events.ts";
 import type { Gateway, ModelOperation } from "../../core/gateway.ts";
@@ -17,6 +16,7 @@ import type { Conversations } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { LayeredModelChoice, ModelChoice } from "../turn/model-choice.ts";
 import type { ChatSettings } from "../turn/turn.ts";
+import { createThreadRules } from "./thread-rules.ts";
 import {
   describeInForce,
   describeSetting,
@@ -34,7 +34,6 @@ import {
   createSettingsReader,
   type SettingsReaderOptions,
   createPlaceRules,
-  createThreadRules,
   layerModels,
   toChatSettings,
   toSpokenLanguage,
@@ -70,7 +69,10 @@ export interface TurnSettings {
 }
 
 type Overview = Pick<PersonOverview, "language" | "settings">;
-type SettingServices = Pick<CommandServices, "describeSettings" | "changeSetting" | "explainSettings">;
+type SettingServices = Pick<
+  CommandServices,
+  "describeSettings" | "changeSetting" | "explainSettings" | "ruleHere"
+>;
 
 export type LayeredSettings = ReturnType<typeof createLayeredSettings>;
 
@@ -79,22 +81,32 @@ export function createLayeredSettings(options: LayeredSettingsOptions) {
   const { access, chat, models } = options;
   const reader = createSettingsReader(options);
   const rules = createPlaceRules(reader, access);
-  const answersTo = createThreadRules({ ...options, rules });
+  const threads = createThreadRules({ ...options, rules });
   const conversation = createConversationDesk(options);
   const forms = createSettingsDesk({ ...options, reader, viewOf, conversation });
 
-  /** Which messages are answered in the thread of a scene. It is `undefined` outside of the bot's threads. */
-  const ruleIn = async ({ conversationId, origin }: Scene): Promise<AnswerRule | undefined> =>
-    conversationId === undefined || origin === undefined ? undefined : answersTo(conversationId, origin);
+  /** Which messages are answered where a command is used. It is `undefined` where all of them are. */
+  async function ruleHere({
+    conversationId,
+    origin,
+    inRoom,
+    inConversation,
+  }: CommandCall): Promise<RuleHere | undefined> {
+    if (origin?.channel === undefined) return undefined;
+    const isInThread = inConversation;
+    const known = isInThread ? await threads.ruleIn(conversationId, origin) : undefined;
+    if (known !== undefined) return { ...known, isInThread };
+    const { answerTo } = await rules.settingsOf(origin);
+    return { answerTo, isPeoples: !isInThread || inRoom === true, isInThread };
+  }
 
   async function viewOf(scene: Scene): Promise<SettingsView> {
-    const [all, defaults] = await Promise.all([reader.read(scene), defaultsOf(scene)]);
+    const [all, defaults] = await Promise.all([reader.read(scene), readDefaults()]);
     return { all, defaults, asker: scene };
   }
 
-  async function defaultsOf(scene: Scene): Promise<SettingsView["defaults"]> {
+  async function readDefaults(): Promise<SettingsView["defaults"]> {
     const signal = AbortSignal.timeout(modelListMs);
-    const rule = await ruleIn(scene);
     const modelFor = async (operation: ModelOperation): Promise<string> => {
       const [found] = await Promise.allSettled([models.choose(operation, undefined, signal)]);
       return found.status === "fulfilled" ? `\`${found.value}\`` : translate("settings.no-model");
@@ -108,7 +120,7 @@ export function createLayeredSettings(options: LayeredSettingsOptions) {
       "answer-length": "`normal`",
       temperature: `\`${chat.temperature}\``,
       calm: "`off`",
-      "answer-to": `\`${rule?.isDefault === true ? rule.answerTo : "mentions"}\``,
+      "answer-to": "`addressed`",
       "answer-in": "`thread`",
       "who-may-use": translate("settings.everybody"),
     };
@@ -124,6 +136,7 @@ export function createLayeredSettings(options: LayeredSettingsOptions) {
   function servicesFor(call: CommandCall): SettingServices {
     const scene = toScene(call);
     return {
+      ruleHere: () => ruleHere(call),
       async describeSettings(name) {
         const view = await viewOf(scene);
         return {
@@ -135,12 +148,7 @@ export function createLayeredSettings(options: LayeredSettingsOptions) {
         };
       },
       async explainSettings() {
-        const [view, rule] = await Promise.all([viewOf(scene), ruleIn(scene)]);
-        const { all } = view;
-        const { "answer-to": ofChannel, ...others } = all.channel ?? {};
-        // `/dismiss` in a thread counts for more than its channel.
-        const isSentAway = ofChannel !== undefined && rule?.answerTo === "mentions";
-        return explainSettings(isSentAway ? { ...view, all: { ...all, channel: others } } : view);
+        return explainSettings(await viewOf(scene));
       },
       async changeSetting({ name, value, layer = usualLayer(scene, name) }) {
         const problems = await forms.change(layer, scene, { [name]: value });
@@ -170,7 +178,7 @@ export function createLayeredSettings(options: LayeredSettingsOptions) {
 
   return {
     rules,
-    answersTo,
+    threads,
     forms,
     servicesFor,
     /** The settings in force for an event. If the store is unavailable, choosing a model fails. */

@@ -17,15 +17,13 @@ import { ParleyError, isParleyError } from "../../core/errors.ts";
 import type { Author, Origin } from "../../core/events.ts";
 import { translate } from "../../words/translate.ts";
 import type { Language } from "../../words/languages.ts";
-import type { Inbox } from "../../core/inbox.ts";
-import type { Receiver, PlaceSettings } from "../../core/platform.ts";
+import type { PlaceSettings } from "../../core/platform.ts";
 import { toRoleBudget, automaticLanguage } from "../../core/setting-values.ts";
 import type { Budget, PlaceBudgets } from "../../core/spending.ts";
 import { toBudgets } from "../access/budgets.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import type { LayeredModelChoice, ModelChoice } from "../turn/model-choice.ts";
 import type { ChatSettings } from "../turn/turn.ts";
-import { writersIn } from "./conversation-writers.ts";
 
 /** How many places have their settings remembered for the time of an outage. */
 const maxPlaces = 5000;
@@ -45,7 +43,9 @@ export function createSettingsReader(options: SettingsReaderOptions) {
 
   async function readHolders(holders: LayerHolders): Promise<LayeredValues> {
     const values = await store.read(Object.values(holders));
-    return Object.fromEntries(Object.keys(holders).map((layer, index) => [layer, values[index] ?? {}]));
+    return Object.fromEntries(
+      Object.keys(holders).map((layer, index) => [layer, toKnownValues(values[index] ?? {})]),
+    );
   }
 
   async function changeConversation(conversationId: string, change: LayerChange): Promise<void> {
@@ -93,6 +93,12 @@ export function createSettingsReader(options: SettingsReaderOptions) {
       await (layer === "conversation" ? changeConversation(holder, change) : store.change(holder, change));
     },
   };
+}
+
+/** Values that earlier versions have stored under another name. */
+function toKnownValues(values: LayerValues): LayerValues {
+  const { "answer-to": answerTo, ...others } = values as { "answer-to"?: string };
+  return answerTo === "every-message" ? { ...others, "answer-to": "all" } : values;
 }
 
 /** The settings of a conversation as a layer. */
@@ -186,7 +192,7 @@ export function createPlaceRules(
     async settingsOf(place: Place): Promise<PlaceSettings> {
       const effective = resolveLayers(await reader.readPlaces(place));
       return {
-        answerTo: effective["answer-to"]?.value ?? "mentions",
+        answerTo: effective["answer-to"]?.value ?? "addressed",
         answerIn: effective["answer-in"]?.value ?? "thread",
       };
     },
@@ -239,32 +245,6 @@ function toRoleBudgets(terms: readonly string[] = [], roles: readonly string[] =
 
 function termsOf({ user, server, channel, roles = [] }: Origin): ReadonlySet<string | undefined> {
   return new Set([user, server, channel, ...roles]);
-}
-
-/** In so many of the last messages it is looked for more than one person. */
-const maxLooked = 50;
-const maxLookedChars = 100_000;
-
-/** Creates {@link Receiver.answersTo}. A conversation without the mark of people's threads is the bot's. */
-export function createThreadRules(options: {
-  readonly conversations: Pick<Conversations, "settings" | "exists" | "recent">;
-  readonly inbox: Pick<Inbox, "listOpenIn">;
-  readonly rules: Pick<ReturnType<typeof createPlaceRules>, "settingsOf">;
-}): Receiver["answersTo"] {
-  const { conversations, rules } = options;
-
-  return async (conversationId, place) => {
-    const { answerTo: given, room } = await conversations.settings(conversationId);
-    if (given === "mentions") return { answerTo: given };
-    const { answerTo } = await rules.settingsOf(place);
-    if (answerTo !== "mentions") return { answerTo };
-    if (given === undefined && room?.isPeoples === true) return undefined;
-    const bounds = { maxMessages: maxLooked, maxChars: maxLookedChars };
-    const writers = await writersIn(options, conversationId, bounds);
-    if (writers === undefined) return undefined;
-    const isShared = new Set(writers.map(({ id }) => id)).size > 1;
-    return { answerTo: isShared ? "addressed" : "every-message", isDefault: true };
-  };
 }
 
 /** How the chat model is asked where `/settings` has no value. */

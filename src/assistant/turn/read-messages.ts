@@ -66,6 +66,8 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
   const room = await readRoomBefore(dependencies, turn, settings);
   const said = [...(room?.messages ?? [])];
   notices.push(...(room?.notices ?? []));
+  const hint = toHint(settings, turn);
+  if (hint !== undefined) notices.push(hint);
   calls.push(...(room?.calls ?? []));
   const questions: StoredMessage[] = [];
   for (const message of turn.messages) {
@@ -83,8 +85,10 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
       continue;
     }
     const read = await readMessage(dependencies, turn, message);
-    while (said[0] !== undefined && said[0].createdAt <= message.sentAt) store(said.shift()!);
-    store(read.message, message === turn.messages.at(-1) ? { room: room?.state } : {});
+    const upTo = lateEditAt(message) ?? message.sentAt;
+    while (said[0] !== undefined && said[0].createdAt <= upTo) store(said.shift()!);
+    const state = hint === undefined ? room?.state : { ...room?.state, hinted: turn.key };
+    store(read.message, message === turn.messages.at(-1) ? { room: state } : {});
     writes.push(noteLastPicture(conversations, turn.conversationId, read.message));
     void Promise.allSettled(writes);
     questions.push(read.message);
@@ -120,16 +124,27 @@ async function readRoomBefore(
   const since = whole === undefined ? unreadSince(settings) : undefined;
   const last = whole ?? (since === undefined ? undefined : turn.messages.at(-1));
   if (last === undefined) return undefined;
+  const editedAt = Math.max(...turn.messages.map((message) => lateEditAt(message) ?? 0));
   const id = messageIds.user(turn.messages.at(-1)?.key ?? last.key);
   if (turn.attempt > 1 && (await conversations.find(turn.conversationId, id)) !== undefined) return undefined;
   return await readRoom(dependencies, {
     ...turn,
     address: last.address,
-    before: last.key,
+    ...(editedAt >= last.sentAt ? { until: editedAt } : { before: last.key, beforeAt: last.sentAt }),
     own: turn.messages.map(({ key }) => messageIds.user(key)),
-    beforeAt: last.sentAt,
     since,
   });
+}
+
+/** When an edit made a question of a message. What others said between is read with it. */
+const lateEditAt = ({ edit }: IncomingMessage): number | undefined =>
+  edit?.count === 0 ? edit.at : undefined;
+
+/** Says, once in a thread, which messages are answered there, after one with words was left to others. */
+function toHint({ aside, room }: ConversationSettings, { key, platform }: Turn): string | undefined {
+  const isUnread = aside?.words !== undefined && aside.to > (room?.readAt ?? 0);
+  if (room?.hinted === undefined ? !isUnread : room.hinted !== key) return undefined;
+  return translate("rule.hint", { prefix: platform.guide.commandPrefix });
 }
 
 async function readMessage(

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Clock } from "../../core/clock.ts";
 import { roomFailureNotice, roomFilesNotice } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
@@ -5,7 +6,13 @@ import type { Attachment, ReplyAddress } from "../../core/events.ts";
 import type { Platform, Receiver, Reply } from "../../core/platform.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
 import type { RoomMessage, RoomReading, RoomResult, RoomState } from "../../core/room.ts";
-import type { Conversations, ConversationSettings, MessagePart, StoredMessage } from "../../core/storage.ts";
+import type {
+  AsideTimes,
+  Conversations,
+  ConversationSettings,
+  MessagePart,
+  StoredMessage,
+} from "../../core/storage.ts";
 import { inTime, untilAborted } from "../../support/clock.ts";
 import { cutText } from "../../support/text.ts";
 import { translate } from "../../words/translate.ts";
@@ -39,6 +46,8 @@ export interface RoomTarget {
   readonly own?: readonly string[];
   /** When that message was sent. */
   readonly beforeAt?: number;
+  /** Only what was said until this time is read, in Unix milliseconds. */
+  readonly until?: number;
   /** Only what was said since this time is read, in Unix milliseconds. */
   readonly since?: number | undefined;
   readonly reply: Pick<Reply, "status">;
@@ -66,16 +75,18 @@ export async function readRoom(dependencies: TurnDependencies, target: RoomTarge
   const { conversationId } = target;
   if (bounds.maxMessages === 0) return nothing;
   const { room = {} } = await conversations.settings(conversationId);
-  const reading =
+  const found =
     dependencies.withheld === undefined
       ? await readInTime(dependencies.clock, target, bounds, room.readUpTo)
       : { messages: [], hasOlder: false, failure: historyWithheld() };
-  if (reading === "alone") return nothing;
-  if (reading === "unreadable") {
+  if (found === "alone") return nothing;
+  if (found === "unreadable") {
     if (wasTold(room, noPermissionHelps, target.key)) return nothing;
     const told = { permission: noPermissionHelps, turnKey: target.key };
     return { ...nothing, notices: [translate("room.unreadable")], state: { told } };
   }
+  const { until = Infinity } = target;
+  const reading = { ...found, messages: found.messages.filter(({ sentAt }) => sentAt <= until) };
   // Usually nobody said anything, so there is nothing to compare.
   const recent =
     reading.messages.length === 0
@@ -136,10 +147,12 @@ function wasTold({ told }: RoomState, permission: string, turnKey: string): bool
 }
 
 /** How far the room counts as read. What was not read now is read with the next question. */
-function readUpTo({ messages, failure }: RoomReading, { before, beforeAt }: RoomTarget): RoomState {
+function readUpTo({ messages, failure }: RoomReading, { before, beforeAt, until }: RoomTarget): RoomState {
   if (failure === undefined && before !== undefined && beforeAt !== undefined)
     return { readUpTo: before, readAt: beforeAt };
   const last = messages.at(-1);
+  if (failure === undefined && until !== undefined)
+    return { ...(last === undefined ? {} : { readUpTo: last.key }), readAt: until };
   return failure?.code === "platform-forbidden" || last === undefined
     ? {}
     : { readUpTo: last.key, readAt: last.sentAt };
@@ -150,14 +163,23 @@ function readUpTo({ messages, failure }: RoomReading, { before, beforeAt }: Room
  * is something to read, and nothing from before.
  */
 export function createHeardAside(conversations: Pick<Conversations, "saveSettings">): Receiver["heardAside"] {
-  return (conversationId, sentAt) =>
+  return ({ conversationId, sentAt, hasWords = false, isShared = false }) =>
     conversations.saveSettings(conversationId, ({ aside, room }) => {
       const readAt = room?.readAt ?? 0;
-      const { from, to } = aside === undefined || aside.to <= readAt ? { from: sentAt, to: sentAt } : aside;
-      const all = { from: Math.min(from, sentAt), to: Math.max(to, sentAt) };
-      const isKnown = sentAt <= readAt || (all.from === aside?.from && all.to === aside.to);
-      return isKnown ? undefined : { aside: all };
+      if (sentAt <= readAt) return undefined;
+      const before = aside === undefined || aside.to <= readAt ? undefined : aside;
+      const words = hasWords ? widened(before?.words, sentAt) : before?.words;
+      const now: AsideTimes = {
+        ...widened(before, sentAt),
+        ...(words === undefined ? {} : { words }),
+        ...(isShared || before?.isShared === true ? { isShared: true } : {}),
+      };
+      return isDeepStrictEqual(now, aside) ? undefined : { aside: now };
     });
+}
+
+function widened(span: AsideTimes["words"], at: number): { from: number; to: number } {
+  return { from: Math.min(span?.from ?? at, at), to: Math.max(span?.to ?? at, at) };
 }
 
 /**

@@ -1,3 +1,4 @@
+import { threadRules } from "../../core/rule-words.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
@@ -140,9 +141,12 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       exportsAs: "files",
       hasLocalNames: true,
       get speaking() {
-        return (["direct", "channel", "thread", "files"] as const).map((part) =>
-          translate(`discord.guide.${part}`),
-        );
+        return [
+          translate("discord.guide.direct"),
+          translate("discord.guide.channel"),
+          ...threadRules(),
+          translate("discord.guide.files"),
+        ];
       },
     },
     delivery: api.scheduler,

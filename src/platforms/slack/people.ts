@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Actor } from "../../core/access.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { Origin } from "../../core/events.ts";
+import type { Author, Origin } from "../../core/events.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { systemClock, expiringBy } from "../../support/clock.ts";
 import { createRecent } from "../../support/recent.ts";
@@ -83,6 +83,12 @@ export function createPeople(options: PeopleOptions) {
       const looking = known ?? options.lookUpChannel(channelId).catch(() => undefined);
       if (known === undefined) channels.set(channelId, looking);
       return await inLookupTime(looking, maxWaitMs, clock);
+    },
+    /** The same with the other names by which people call them. */
+    async namesOf(userId: string): Promise<Pick<Author, "alsoCalled" | "name">> {
+      const { name = userId, names = [] } = (await find(userId)) ?? {};
+      const alsoCalled = names.filter((other) => other.toLowerCase() !== name.toLowerCase());
+      return { name, ...(alsoCalled.length === 0 ? {} : { alsoCalled }) };
     },
     /** The language to speak to a person in: English where Slack does not return their locale in time. */
     languageOf: async (userId: string, maxMs?: number): Promise<Language> =>

@@ -1,3 +1,4 @@
+import { threadRules } from "../../core/rule-words.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Platform } from "../../core/platform.ts";
@@ -202,9 +203,13 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
       exportsAs: "files",
       hasLocalNames: false,
       get speaking() {
-        return (["direct", "channel", "thread", "files"] as const).map((part) =>
-          translate(`slack.guide.${part}`),
-        );
+        return [
+          translate("slack.guide.direct"),
+          translate("slack.guide.channel"),
+          ...threadRules(),
+          translate("slack.guide.thread"),
+          translate("slack.guide.files"),
+        ];
       },
     },
     delivery: deliveryOf(() => teams?.all() ?? []),

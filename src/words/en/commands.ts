@@ -22,8 +22,7 @@ export const commandMessages = {
   "chat.untitled": "New conversation",
   "chat.opened": "The conversation is open. Write your first message there.",
   "chat.opened.go-on": "The conversation is open. Go on there.",
-  "dismiss.done":
-    "I have left this thread: from now on I answer here only when you mention me. `/chat` calls me back.",
+  "dismiss.done": "I have left this thread: it is none of mine now. {rule} `/chat` calls me back.",
   "dismiss.not-here": "it works in threads: here every message is for me",
   "summarize.since":
     "it is `2h`, `3d`, `today`, `yesterday` or a date such as 2026-11-20, at most a year ago",

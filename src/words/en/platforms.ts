@@ -40,10 +40,17 @@ export const platformMessages = {
   "discord.lacks-room": "room for a thread: this server has as many active ones as Discord allows",
   "discord.mentions-only": "Without the Message Content Intent only messages that mention it can be read",
   "discord.conversation": "Conversation",
+  "rule.own":
+    "In my own threads I answer everything while one person writes; from the second on mentions, replies, my name, and the next message of whom I have just answered.",
+  "rule.peoples": "In threads and channels that are not mine I answer mentions and replies to me.",
+  "rule.named": "Here I answer mentions, replies to me and my name.",
+  "rule.mentions": "Here I answer mentions only.",
+  "rule.all": "Here I answer every message.",
+  "rule.here": "Here: {rule}",
+  "rule.hint":
+    "Not everything here is for me: I answer mentions, replies and my name. `/{prefix}settings` `answer-to` changes that.",
   "discord.guide.direct": "In a direct message, every message is answered.",
   "discord.guide.channel": "In a channel, mention me: the answer opens a thread.",
-  "discord.guide.thread":
-    "In a thread that I opened, I answer what is not to somebody else. In other threads, mention me or reply to me.",
   "discord.guide.files": "Pictures, voice notes and documents can be attached to any message.",
 
   "slack.too-long": "That took too long for Slack. Please try again.",
@@ -72,8 +79,7 @@ export const platformMessages = {
   "slack.prompt.summary.message": "I will paste a text. Summarize it in five sentences.",
   "slack.guide.direct": "In a direct message, every message is answered.",
   "slack.guide.channel": "In a channel, mention me: the answer is in the thread of your message.",
-  "slack.guide.thread":
-    "In a thread that a mention began, I answer what is not to somebody else. In other threads, mention me. Slack has no slash commands in threads: mention me and write the command after it.",
+  "slack.guide.thread": "Slack has no slash commands in threads: mention me and write the command after it.",
   "slack.guide.files":
     "Pictures, audio clips, text files, PDF and office documents can be attached to any message.",
   "slack.install.begin.title": "Add Parley to Slack",

@@ -40,7 +40,7 @@ describe("with DENY for a role", () => {
     discord.give(bo, role);
     const thread = await mention(ada, general, "hello");
 
-    bo.sends({ channel: thread, text: "me too" });
+    bo.sends({ channel: thread, text: "me too", mentionBot: true });
     await refusals(1);
     const direct = discord.directMessages(bo);
     await until(() => direct.fromBot().length === 1);
@@ -77,9 +77,9 @@ describe("with DENY for a role", () => {
     const dee = discord.person("Dee");
     discord.give(dee, role);
     await story.restart(() => {
-      dee.sends({ channel: thread, text: "nobody was there" });
-      bo.sends({ channel: thread, text: "while you were away" });
-      ada.sends({ channel: thread, text: "from me too" });
+      dee.sends({ channel: thread, text: "nobody was there", mentionBot: true });
+      bo.sends({ channel: thread, text: "while you were away", mentionBot: true });
+      ada.sends({ channel: thread, text: "from me too", mentionBot: true });
     });
     await until(() => story.chats().length === before + 1, { explain: () => story.lines });
     expect(story.said(before).at(-1)).toContain("from me too");

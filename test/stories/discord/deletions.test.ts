@@ -30,7 +30,7 @@ describe("/forget on Discord", () => {
     const channel = story.discord.channel("general");
     const bo = story.discord.person("Bo");
     const { thread } = await talk(channel, "Ada's secret");
-    bo.sends({ channel: thread, text: "Bo's words" });
+    bo.sends({ channel: thread, text: "Bo's words", mentionBot: true });
     await story.settled(thread, 2);
     ada.usesCommand("forget", {}, { channel: thread });
     const asked = await until(() =>
@@ -45,7 +45,7 @@ describe("/forget on Discord", () => {
     expect(done).toMatchObject({ id: asked.id, isEphemeral: true, buttons: [] });
     expect(done.text).toBe("Removed in this conversation: 1 message.");
     story.answers("All of it.");
-    ada.sends({ channel: thread, text: "what is left?" });
+    ada.sends({ channel: thread, text: "what is left?", mentionBot: true });
     await until(() => story.chats().length === 3);
     expect(story.said(2).join("\n")).toContain("Bo's words");
     expect(story.said(2).join("\n")).not.toMatch(/^Ada: Ada's secret/m);

@@ -39,7 +39,7 @@ describe("TURNS_PERSON_MINUTE on Discord", () => {
     const told = () => discord.directMessages(ada).fromBot();
     await until(() => told().length === 1);
     // Mia's message is found although it comes after the refused one.
-    await story.restart(() => void mia.sends({ channel: thread!, text: "and me?" }));
+    await story.restart(() => void mia.sends({ channel: thread!, text: "and me?", mentionBot: true }));
     await until(() => story.chats().length === 2 && story.isIdle());
     expect(refusals()).toBe(1);
     expect(told()).toHaveLength(1);

@@ -183,11 +183,7 @@ describe("knowing when not to speak", () => {
     ada.sends({ channel: post, text: "thanks" });
     const owner = discord.person("Owner");
     discord.give(owner, discord.role("managers", managerBits.MANAGE_GUILD));
-    owner.usesCommand(
-      "settings",
-      { name: "answer-to", value: "every-message", for: "channel" },
-      { channel: post },
-    );
+    owner.usesCommand("settings", { name: "answer-to", value: "all", for: "channel" }, { channel: post });
     await story.settled(post, 2);
     ada.sends({ channel: post, text: "another thing" });
     await story.settled(post, 3);
@@ -204,7 +200,7 @@ describe("a thread of its own in which two people talk", () => {
     await expect.poll(own, { timeout: 10_000 }).toBeDefined();
     const thread = own()!;
     const [answer] = await story.settled(thread);
-    const asked = ben.sends({ channel: thread, text: "is it green?" });
+    const asked = ben.sends({ channel: thread, text: "is it green?", mentionBot: true });
     await story.settled(thread, 2);
     const idea = ada.sends({ channel: thread, text: "we plant one", replyTo: asked });
     ben.sends({ channel: thread, text: "where?", replyTo: idea });

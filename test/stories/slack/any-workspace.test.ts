@@ -260,13 +260,13 @@ describe("two workspaces", () => {
     const { first, second, ana, bo, channel } = await shareChannel();
     const root = ana.sends({ channel: channel.id, text: "one", mentionBot: true });
     expect((await answerIn(first, channel.id, root)).text).toBe("You said: one");
-    bo.sends({ channel: channel.id, thread: root, text: "two" });
+    bo.sends({ channel: channel.id, thread: root, text: "parley, two" });
     await answerIn(first, channel.id, root, 1);
-    ana.sends({ channel: channel.id, thread: root, text: "three" });
+    ana.sends({ channel: channel.id, thread: root, text: "parley, three" });
     await answerIn(first, channel.id, root, 2);
     const own = bo.sends({ channel: channel.id, text: "four", mentionBot: true });
     expect((await answerIn(second, channel.id, own)).text).toBe("You said: four");
-    ana.sends({ channel: channel.id, thread: own, text: "five" });
+    ana.sends({ channel: channel.id, thread: own, text: "parley, five" });
     await answerIn(second, channel.id, own, 1);
     expect(story.asked().map((turns) => turns.length)).toEqual([1, 3, 5, 1, 3]);
     expect(channel.saidByBot().map(({ thread }) => thread)).toEqual([root, root, root, own, own]);

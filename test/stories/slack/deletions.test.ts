@@ -17,7 +17,7 @@ test("/forget after a mention in a thread asks in direct messages, with a button
   const channel = story.slack.channel("general", [ada, bo]);
   const root = ada.sends({ channel: channel.id, text: "Ada's secret", mentionBot: true });
   await story.answerTo(channel.id, root);
-  bo.sends({ channel: channel.id, thread: root, text: "Bo's words" });
+  bo.sends({ channel: channel.id, thread: root, text: "Bo's words", mentionBot: true });
   await story.answerTo(channel.id, root, 1);
   ada.sends({ channel: channel.id, thread: root, text: "/forget", mentionBot: true });
   const direct = story.slack.directMessages(ada);

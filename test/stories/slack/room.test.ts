@@ -31,7 +31,7 @@ describe("a thread below the bot's own answer", () => {
     expect((await story.answerTo(channel.id, answer.ts)).text).toBe("answer 1");
     expect(asked(1)[0]).toMatch(/what is a larch\?[^]*answer 0/);
     expect(asked(1).at(-1)).toBe("Bo: and a fir?");
-    ana.sends({ channel: channel.id, thread: answer.ts, text: "and a pine?" });
+    ana.sends({ channel: channel.id, thread: answer.ts, text: "parley, and a pine?" });
     expect((await story.answerTo(channel.id, answer.ts, 1)).text).toBe("answer 2");
     expect(asked(2).join("\n")).toMatch(/and a fir\?[^]*answer 1[^]*and a pine\?/);
     // After `/dismiss` the bot waits for a mention.

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { defineCommand } from "../../../src/core/command.ts";
 import { toDiscordMarkdown } from "../../../src/platforms/discord/reply/content.ts";
+import { threadRules } from "../../../src/core/rule-words.ts";
 import { inLanguage, translate } from "../../../src/words/translate.ts";
 import { type Language, languages } from "../../../src/words/languages.ts";
 import { call } from "../../support/fakes.ts";
@@ -25,7 +26,7 @@ describe("/help on a platform that shows commands by their names in each languag
     const speaking = inLanguage(locale, () => [
       translate("discord.guide.direct"),
       translate("discord.guide.channel"),
-      translate("discord.guide.thread"),
+      ...threadRules(),
       translate("discord.guide.files"),
     ]);
     Object.assign(world.platform.platform.guide, { hasLocalNames: true, speaking });

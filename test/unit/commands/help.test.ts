@@ -3,6 +3,7 @@ import { parseCommandText, parseOptions } from "../../../src/core/command-input.
 import { parseCommandLine } from "../../../src/core/command.ts";
 import { declarationOf, settingNames } from "../../../src/core/layered-settings.ts";
 import { allCommands } from "../../support/commands.ts";
+import { describeRule } from "../../../src/core/rule-words.ts";
 import { call, message } from "../../support/fakes.ts";
 import { worldOfEachTest } from "../../support/world-of-each-test.ts";
 
@@ -43,7 +44,7 @@ describe("/help", () => {
     expect(text).not.toContain("user 7");
     expect(text).toContain("`/forget`");
     expect(text).toContain(
-      "Settings now: `chat-model` `chatty`, `language` `automatic`, `calm` `off`, `answer-to` `mentions`.",
+      "Settings now: `chat-model` `chatty`, `language` `automatic`, `calm` `off`, `answer-to` `addressed`.",
     );
     expect(text).toContain(`\`/help settings\` explains all ${namesHere.length}.`);
     // This fits into two messages of Discord.
@@ -66,7 +67,7 @@ describe("/help", () => {
     for (const name of namesHere)
       expect(text).toContain(`\`${name}\`: ${declarationOf(name).description}. For `);
     expect(text).toMatch(/`calm`: .* For `here`, `me`, `channel`, `server`\. Now `on` \(your own\)\./);
-    expect(text).toMatch(/`answer-to`: .* For `channel`\. Now `mentions` \(default\)\./);
+    expect(text).toMatch(/`answer-to`: .* For `channel`\. Now `addressed` \(default\)\./);
     expect(text).toMatch(/`place-budget`: .* For `channel`, `server`\. Now no limit\./);
     expect(text).toContain("- `for:me` (yourself) and `for:here` (this conversation): everyone.");
     // This fits into two messages of Discord.
@@ -84,16 +85,15 @@ describe("/help", () => {
       return world.platform.replies[before]!.text;
     };
     await world.answered(message("hello", { key: "fake:1", conversationId }));
-    expect(await inThread()).toContain("`answer-to` `every-message`.");
-    const bo = { id: "fake:bo", name: "Bo" };
-    await world.answered(message("hello", { key: "fake:2", conversationId, author: bo }));
-    expect(await inThread()).toContain("`answer-to` `addressed`.");
-    await world.store.settings.change(origin.channel, { "answer-to": "every-message" });
-    await world.clock.advance(10_000);
-    expect(await inThread()).toContain("`answer-to` `every-message` (");
+    const own = describeRule({ answerTo: "addressed", isPeoples: false });
+    const peoples = describeRule({ answerTo: "addressed", isPeoples: true });
+    expect(await inThread()).toContain(`- Here: ${own}`);
+    expect((await help()).text).not.toContain("- Here:");
+    await world.store.settings.change(origin.channel, { "answer-to": "named" });
+    expect(await inThread()).toContain("- Here I answer mentions, replies to me and my name.");
+    expect((await help()).text).toContain("- Here I answer mentions, replies to me and my name.");
     await world.store.conversations.saveSettings(conversationId, { answerTo: "mentions" });
-    expect(await inThread()).toContain("`answer-to` `mentions`.");
-    expect((await help()).text).toContain("`answer-to` `every-message` (");
+    expect(await inThread()).toContain(`- Here: ${peoples}`);
   });
 
   test("on the page explains the settings that exist there", async () => {

@@ -79,20 +79,28 @@ describe("changes of a conversation's settings at the same moment", () => {
   const dismiss = () => first.conversations.saveSettings(id, { answerTo: "mentions" });
 
   it("keep the first of two asides", async () => {
-    await Promise.all([first.heardAside(id, 2000), first.heardAside(id, 3000)]);
+    await Promise.all([
+      first.heardAside({ conversationId: id, sentAt: 2000 }),
+      first.heardAside({ conversationId: id, sentAt: 3000 }),
+    ]);
     expect(await now()).toMatchObject({ aside: { from: 2000, to: 3000 } });
   });
 
   it("keep an aside of another process", async () => {
-    const second = openProcess(withPause(store, () => first.heardAside(id, 2000)));
-    await second.heardAside(id, 3000);
+    const second = openProcess(
+      withPause(store, () => first.heardAside({ conversationId: id, sentAt: 2000 })),
+    );
+    await second.heardAside({ conversationId: id, sentAt: 3000 });
     expect(await now()).toMatchObject({ aside: { from: 2000, to: 3000 } });
   });
 
   const changes: Readonly<
     Record<string, [(process: Process) => Promise<unknown>, Partial<ConversationSettings>]>
   > = {
-    "an aside": [({ heardAside }) => heardAside(id, 3000), { aside: { from: 3000, to: 3000 } }],
+    "an aside": [
+      ({ heardAside }) => heardAside({ conversationId: id, sentAt: 3000 }),
+      { aside: { from: 3000, to: 3000 } },
+    ],
     "a title": [({ conversations }) => conversations.saveSettings(id, { title: "new" }), { title: "new" }],
     "a message that notes how far the room was read": [
       ({ conversations }) =>
@@ -116,7 +124,7 @@ describe("changes of a conversation's settings at the same moment", () => {
     await first.conversations.append(id, messageOf("m1"));
     await first.conversations.saveSettings(id, { title: "words of m1" });
     const second = openProcess(withPause(store, () => first.erasure.removeMessages(id, { ids: ["m1"] })));
-    await second.heardAside(id, 3000);
+    await second.heardAside({ conversationId: id, sentAt: 3000 });
     expect(await now()).toEqual({ aside: { from: 3000, to: 3000 } });
   });
 

@@ -1,23 +1,42 @@
 import { describe, expect, test } from "vitest";
 import type { APIMessage } from "discord.js";
-import { isAnswered, type AnswerRule, type SpokenMessage } from "../../../src/core/addressee.ts";
+import {
+  isAnswered,
+  type AnswerRule,
+  type SaidBefore,
+  type SpokenMessage,
+} from "../../../src/core/addressee.ts";
 import { toSpoken as toDiscordSpoken } from "../../../src/platforms/discord/intake/message-events.ts";
 import { toSpoken as toSlackSpoken } from "../../../src/platforms/slack/intake/read-message.ts";
 
-const rules = {
-  mentions: { answerTo: "mentions" },
-  addressed: { answerTo: "addressed" },
-  "every-message": { answerTo: "every-message" },
-  /** The default in a thread of the bot in which several people have written. */
-  several: { answerTo: "addressed", isDefault: true },
-  /** The default where one person has. */
-  one: { answerTo: "every-message", isDefault: true },
-} as const satisfies Record<string, AnswerRule>;
-type Rule = keyof typeof rules;
+const own = { answerTo: "addressed", isPeoples: false } as const;
+const others = { isAlone: false, isNext: false, names: ["Lena Vogt"] };
 
-const everywhere: readonly Rule[] = ["mentions", "addressed", "every-message", "several", "one"];
-const unlessMentions: readonly Rule[] = ["addressed", "every-message", "several", "one"];
-const whole: readonly Rule[] = ["every-message"];
+/** Where a message may stand, and what was said there before. */
+const places = {
+  mentions: [
+    { answerTo: "mentions", isPeoples: false },
+    { ...others, isAlone: true },
+  ],
+  named: [{ answerTo: "named", isPeoples: true }, others],
+  all: [{ answerTo: "all", isPeoples: true }, others],
+  peoples: [{ answerTo: "addressed", isPeoples: true }, others],
+  /** A thread of the bot in which several people write, and another one spoke last. */
+  several: [own, others],
+  /** The bot has just answered the author. */
+  next: [own, { ...others, isNext: true }],
+  /** Nobody else writes there. */
+  one: [own, { ...others, isAlone: true, names: [] }],
+} as const satisfies Record<string, readonly [AnswerRule, SaidBefore]>;
+type Rule = keyof typeof places;
+
+const everywhere = Object.keys(places) as readonly Rule[];
+const named: readonly Rule[] = ["named", "all", "several", "next", "one"];
+const replied: readonly Rule[] = ["named", "all", "peoples", "several", "next", "one"];
+const plain: readonly Rule[] = ["all", "next", "one"];
+/** It says nothing, or mentions somebody else without speaking to them. */
+const alone: readonly Rule[] = ["all", "one"];
+const whole: readonly Rule[] = ["all"];
 
 interface Case {
   /** `@parley` is the bot; `@rasha`, `@bo`, `@team` and `@here` are others. */
@@ -31,9 +50,9 @@ interface Case {
 
 /** What people type in a thread, and what is the same on Discord and Slack. */
 const cases: readonly Case[] = [
-  { text: "what is a larch?", where: unlessMentions },
-  { text: "", where: unlessMentions },
-  { text: "thanks, all", where: unlessMentions },
+  { text: "what is a larch?", where: plain },
+  { text: "", where: alone },
+  { text: "thanks, all", where: plain },
   { text: "@parley what is a larch?", where: everywhere },
   { text: "what do you think, @parley?", where: everywhere },
   { text: "@parley", where: everywhere },
@@ -65,28 +84,28 @@ const cases: readonly Case[] = [
   { text: "Merci @rasha", where: whole },
   { text: "¡Gracias, @rasha!", where: whole },
   { text: "ありがとう @rasha", where: whole },
-  { text: "hey, what does @rasha mean?", where: unlessMentions },
-  { text: "hey parley, who is @rasha?", where: unlessMentions },
-  { text: "thanks! what does @rasha mean?", where: unlessMentions },
+  { text: "hey, what does @rasha mean?", where: alone },
+  { text: "hey parley, who is @rasha?", where: named },
+  { text: "thanks! what does @rasha mean?", where: alone },
   { text: "okay @parley, and a fir?", where: everywhere },
   { text: "can you take this, @rasha?", where: whole },
   { text: "It is green again. Thanks for that, @rasha 🎉", where: whole },
   { text: "can you take this, @rasha? @parley wrote it", where: everywhere },
-  { text: "who is @rasha?", where: unlessMentions },
-  { text: "write to Ann, Tom, @rasha", where: unlessMentions },
-  { text: "compare the plans of @bo, @rasha", where: unlessMentions },
-  { text: "if it is for you, @rasha, say so to Ann", where: unlessMentions },
-  { text: "what does @rasha mean by larch?", where: unlessMentions },
-  { text: "write a mail to @rasha", where: unlessMentions },
-  { text: "cc @rasha", where: unlessMentions },
-  { text: "1. @rasha 2. @bo: make a table of it", where: unlessMentions },
-  { text: "`@rasha` is a mention", where: unlessMentions },
-  { text: "rasha can you take this?", where: unlessMentions },
-  { text: "rasha@example.org is the address", where: unlessMentions },
-  { text: "> @rasha is on leave\nwho else can do it?", where: unlessMentions },
+  { text: "who is @rasha?", where: alone },
+  { text: "write to Ann, Tom, @rasha", where: alone },
+  { text: "compare the plans of @bo, @rasha", where: alone },
+  { text: "if it is for you, @rasha, say so to Ann", where: alone },
+  { text: "what does @rasha mean by larch?", where: alone },
+  { text: "write a mail to @rasha", where: alone },
+  { text: "cc @rasha", where: alone },
+  { text: "1. @rasha 2. @bo: make a table of it", where: alone },
+  { text: "`@rasha` is a mention", where: plain },
+  { text: "rasha can you take this?", where: plain },
+  { text: "rasha@example.org is the address", where: plain },
+  { text: "> @rasha is on leave\nwho else can do it?", where: plain },
   { text: "> who else can do it?\n@rasha can", where: whole },
   { text: "> @parley is wrong\n@rasha look", where: everywhere },
-  { text: "parley, what is a larch?", where: unlessMentions },
+  { text: "parley, what is a larch?", where: named },
   { text: "what is a larch?", isDirect: true, where: everywhere },
   { text: "@rasha can you take this?", isDirect: true, where: everywhere },
   { text: "deployed v3", author: "app", where: [] },
@@ -103,16 +122,16 @@ const replies: readonly Case[] = [
   { text: "what does @rasha say?", repliesTo: "person", where: whole },
   { text: "@parley is that right?", repliesTo: "person", where: everywhere },
   { text: "is that right, @parley?", repliesTo: "person", where: everywhere },
-  { text: "Parley, is that right?", repliesTo: "person", where: unlessMentions },
-  { text: "parley?", repliesTo: "person", where: unlessMentions },
+  { text: "Parley, is that right?", repliesTo: "person", where: named },
+  { text: "parley?", repliesTo: "person", where: named },
   { text: "parleying does not help", repliesTo: "person", where: whole },
-  { text: "ask parley", repliesTo: "person", where: whole },
-  { text: "I mean the tree", repliesTo: "self", where: ["every-message", "one"] },
+  { text: "ask parley", repliesTo: "person", where: named },
+  { text: "I mean the tree", repliesTo: "self", where: plain },
   { text: "@rasha I mean you", repliesTo: "self", where: whole },
   { text: "@parley I mean the tree", repliesTo: "self", where: everywhere },
-  { text: "and a fir?", repliesTo: "bot", where: unlessMentions },
+  { text: "and a fir?", repliesTo: "bot", where: replied },
   { text: "@rasha look at this", repliesTo: "bot", where: whole },
-  { text: "what failed here?", repliesTo: "app", where: unlessMentions },
+  { text: "what failed here?", repliesTo: "app", where: alone },
   { text: "@parley what failed here?", repliesTo: "app", where: everywhere },
   { text: "@rasha it failed again", repliesTo: "app", where: whole },
   { text: "deployed again", repliesTo: "app", author: "app", where: [] },
@@ -123,6 +142,7 @@ const botId = "100";
 const names = {
   botId,
   botName: "Parley",
+  botNames: ["Parley"],
   botRoleId: "900",
   channelName: () => undefined,
   roleName: () => undefined,
@@ -155,6 +175,7 @@ function asDiscord({ text, repliesTo, author, isDirect = false }: Case): SpokenM
     author: { id: "400", ...(author === undefined ? {} : { bot: true }) },
     mentions: [...content.matchAll(/<@!?(\d+)>/g)].map(([, id]) => ({ id })),
     mention_roles: [],
+    attachments: [],
     ...(repliesTo === undefined
       ? {}
       : { referenced_message: { author: { id: ids[repliesTo], bot: repliesTo === "app" } } }),
@@ -164,15 +185,14 @@ function asDiscord({ text, repliesTo, author, isDirect = false }: Case): SpokenM
 
 function asSlack({ text, author = "person", isDirect = false }: Case): SpokenMessage {
   const escaped = text.replaceAll(/^>/gm, "&gt;");
-  return toSlackSpoken(typed(escaped, slackIds), {
-    author,
-    isDirect,
-    botUserId: "UBOT",
-  });
+  return {
+    ...toSlackSpoken(typed(escaped, slackIds), { author, isDirect, botUserId: "UBOT" }),
+    botNames: names.botNames,
+  };
 }
 
 const answeredIn = (message: SpokenMessage): readonly Rule[] =>
-  everywhere.filter((rule) => isAnswered(message, rules[rule]));
+  everywhere.filter((rule) => isAnswered(message, places[rule][0], places[rule][1]));
 const title = ({ text, repliesTo, author, isDirect }: Case): string =>
   [JSON.stringify(text), author, isDirect && "in private", repliesTo && `to ${repliesTo}`]
     .filter(Boolean)
@@ -197,18 +217,17 @@ describe("a message is answered where it is said to the bot", () => {
       author: { id: "400" },
       mentions: [],
       mention_roles: ["900"],
+      attachments: [],
     } as unknown as APIMessage;
     expect(answeredIn(toDiscordSpoken(role, names, false))).toEqual(everywhere);
   });
 
   test("a reply to a message that is gone, and a forwarded message, are said to the bot", () => {
-    const gone = { content: "yes", author: { id: "400" }, mentions: [], mention_roles: [] };
+    const gone = { content: "yes", author: { id: "400" }, mentions: [], mention_roles: [], attachments: [] };
     for (const message of [
       { ...gone, type: 19, referenced_message: null },
       { ...gone, type: 0, message_reference: { type: 1, channel_id: "1", message_id: "2" } },
     ])
-      expect(answeredIn(toDiscordSpoken(message as unknown as APIMessage, names, false))).toEqual(
-        unlessMentions,
-      );
+      expect(answeredIn(toDiscordSpoken(message as unknown as APIMessage, names, false))).toEqual(plain);
   });
 });

@@ -14,6 +14,8 @@ import { toAuthorId } from "../address.ts";
 export interface Names {
   readonly botId: string;
   readonly botName: string;
+  /** All names of the bot there, with its user name and its nickname. */
+  readonly botNames: readonly string[];
   channelName(id: string): string | undefined;
   roleName(id: string): string | undefined;
   /** The bot's own role in a server. People pick it by mistake when they mean the bot. */
@@ -26,9 +28,14 @@ interface MemberName {
 
 /** Returns the author of a message. The name is the nickname in the server where there is one. */
 export function toAuthor(user: APIUser, member?: MemberName | null, locale?: string): Author {
+  const name = member?.nick ?? user.global_name ?? user.username;
+  const alsoCalled = [user.global_name, user.username].filter(
+    (other) => typeof other === "string" && other.toLowerCase() !== name.toLowerCase(),
+  );
   return {
     id: toAuthorId(user.id),
-    name: member?.nick ?? user.global_name ?? user.username,
+    name,
+    ...(alsoCalled.length === 0 ? {} : { alsoCalled: [...new Set(alsoCalled)] as string[] }),
     ...(locale === undefined ? {} : { locale }),
   };
 }

@@ -118,7 +118,7 @@ export function createIntake(options: {
         ...(guildId === undefined ? {} : { server: toGuildPlace(guildId) }),
         channel: toChannelPlace(channelId),
       });
-      return place.answerTo !== "mentions";
+      return place.answerTo === "all" || place.answerTo === "named";
     },
     take: (message) => messages.take(message, { isMissed: true }),
     onEdited: (message) => edits.message(message),

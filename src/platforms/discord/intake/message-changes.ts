@@ -42,9 +42,9 @@ interface EditEvents {
  */
 export function createEditEvents(options: {
   readonly api: Pick<DiscordApi, "getMessage">;
-  readonly receiver: Pick<Receiver, "messageEdited">;
+  readonly receiver: Pick<Receiver, "heardAside" | "messageEdited">;
   readonly chains: Pick<ReplyChains, "conversationOf">;
-  readonly events: Pick<MessageEvents, "contentOf" | "isToOthers" | "hearAside">;
+  readonly events: Pick<MessageEvents, "contentOf" | "asideOf">;
   readonly names: (guildId: string | undefined) => Names;
   readonly changes: OrderedChanges;
   /** Whether nothing of a message can be stored, because it was not for the bot. */
@@ -58,15 +58,16 @@ export function createEditEvents(options: {
     const { id, channel_id: channelId } = message;
     const names = options.names(message.guild_id);
     const conversations = [toConversationId(channelId), toConversationId(id), chains.conversationOf(id)];
-    let isAside = false;
+    let aside: Awaited<ReturnType<MessageEvents["asideOf"]>>;
     const edited: EditedMessage = {
       key: toEventKey(id),
       editedAt,
       conversationIds: [...new Set(conversations.filter((one) => one !== undefined))],
       async read(before) {
         const content = events.contentOf(message, names, before);
-        isAside = content !== undefined && (await events.isToOthers(message, names));
-        return content === undefined || !isAside ? content : { ...content, isAside };
+        if (content === undefined) return undefined;
+        aside = await events.asideOf(message, names, before.wasAsked === true);
+        return aside === undefined ? content : { ...content, isAside: true };
       },
       toAddress(address, { text }) {
         const { thread, ...rest } = fromReplyAddress(address);
@@ -75,7 +76,7 @@ export function createEditEvents(options: {
       },
     };
     const outcome = options.wasAside(id) ? "unknown" : await receiver.messageEdited(edited);
-    if (outcome === "edited" && isAside) await events.hearAside(message);
+    if (outcome === "edited" && typeof aside === "object") await receiver.heardAside(aside);
     const isFresh = editedAt - Date.parse(message.timestamp) <= maxForgottenMs;
     if (outcome === "unknown" && isFresh && isFromPerson(message)) options.takeNew(message);
   }

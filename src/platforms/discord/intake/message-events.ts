@@ -1,12 +1,14 @@
 import { MessageType, type APIMessage, type GatewayMessageCreateDispatchData } from "discord.js";
-import { isAnswered, toPieces, type AnswerRule, type SpokenMessage } from "../../../core/addressee.ts";
+import { toPieces, type SpokenMessage } from "../../../core/addressee.ts";
 import { isParleyError } from "../../../core/errors.ts";
 import type { IncomingMessage } from "../../../core/events.ts";
-import type { MessageContent, PlaceSettings, Receiver } from "../../../core/platform.ts";
+import type { Aside, MessageFacts, Place, Placement } from "../../../core/placement.ts";
+import type { MessageContent, Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inLanguage, translate } from "../../../words/translate.ts";
 import { languages } from "../../../words/languages.ts";
 import {
+  toAuthorId,
   toChannelPlace,
   toConversationId,
   isDirectType,
@@ -56,18 +58,21 @@ export interface MessageEvents {
    */
   contentOf(message: APIMessage, names: Names, before: MessageContent): MessageContent | undefined;
   /**
-   * Whether a message that was edited is not for the bot as it is now. `false` where that cannot be known.
+   * Whether a message that was edited is to others as it is now: an aside in the bot's thread, or `ignored`
+   * elsewhere. `undefined` where it is for the bot, or that cannot be known.
    * @throws ParleyError `store-unavailable`
    */
-  isToOthers(message: APIMessage & PlacedMessage, names: Names): Promise<boolean>;
-  /** Has what is said to others in a thread read with the next question, if the thread is the bot's. */
-  hearAside(message: APIMessage & PlacedMessage): Promise<void>;
+  asideOf(
+    message: APIMessage & PlacedMessage,
+    names: Names,
+    wasAsked: boolean,
+  ): Promise<Aside | "ignored" | undefined>;
   /** Whether the bot opened a thread. */
   isOwnThread(channelId: string): Promise<boolean>;
 }
 
 export function createMessageEvents(options: {
-  readonly receiver: Pick<Receiver, "answersTo" | "heardAside" | "knows" | "placeSettings">;
+  readonly receiver: Pick<Receiver, "heardAside" | "knows" | "placeMessage">;
   readonly channels: Directory;
   readonly origins: Pick<Origins, "ofMessage">;
   readonly chains: ReplyChains;
@@ -80,46 +85,6 @@ export function createMessageEvents(options: {
 }): MessageEvents {
   const { receiver, channels, origins, chains, hiddenContent } = options;
 
-  /** Returns how the channel of a message is answered. It is one read of the store, for most messages. */
-  function ruleInChannel({
-    guild_id: guildId,
-    channel_id: channelId,
-  }: PlacedMessage): Promise<PlaceSettings> {
-    return receiver.placeSettings({
-      ...(guildId === undefined ? {} : { server: toGuildPlace(guildId) }),
-      channel: toChannelPlace(channelId),
-    });
-  }
-
-  /**
-   * Returns how a thread or direct messages are answered. By default people talk to the bot in a thread that
-   * it was given, or opened. @param isCall whether the message calls the bot
-   */
-  async function ruleInThread(
-    { channel_id: channelId, guild_id: guildId }: PlacedMessage,
-    parent: string | undefined,
-    channelType: number,
-    isCall: boolean,
-  ): Promise<AnswerRule> {
-    if (isDirectType(channelType)) return { answerTo: "every-message" };
-    const rule = await receiver.answersTo(toConversationId(channelId), {
-      ...(guildId === undefined ? {} : { server: toGuildPlace(guildId) }),
-      ...(parent === undefined ? {} : { channel: toChannelPlace(parent) }),
-    });
-    if (rule !== undefined) return rule;
-    const [isOwn] = await Promise.allSettled([isOwnThread(channelId)]);
-    // Whoever calls the bot is answered, whoever opened the thread.
-    if (isOwn.status === "rejected" && !isCall) throw isOwn.reason;
-    const isOurs = isOwn.status === "fulfilled" && isOwn.value;
-    return { answerTo: isOurs ? "addressed" : "mentions", isDefault: true };
-  }
-
-  async function ruleOf(message: PlacedMessage, channelType: number, isCall: boolean): Promise<AnswerRule> {
-    if (!isThreadType(channelType) && !isDirectType(channelType)) return ruleInChannel(message);
-    const parent = isThreadType(channelType) ? await parentOf(message) : undefined;
-    return ruleInThread(message, parent, channelType, isCall);
-  }
-
   async function isOwnThread(channelId: string): Promise<boolean> {
     return (await channels.channel(channelId)).ownerId === options.botId();
   }
@@ -128,77 +93,107 @@ export function createMessageEvents(options: {
     return (await channels.channelIfReadable(channelId))?.parentId;
   }
 
+  /** Returns what decides what becomes of a message. */
+  function toFacts(
+    message: APIMessage & PlacedMessage,
+    names: Names,
+    { channelType, parent }: { readonly channelType: number; readonly parent: string | undefined },
+  ): MessageFacts {
+    const { channel_id: channelId, guild_id: guildId } = message;
+    const conversationId = toConversationId(channelId);
+    const inside = (channel: string | undefined): Place => ({
+      ...(guildId === undefined ? {} : { server: toGuildPlace(guildId) }),
+      ...(channel === undefined ? {} : { channel: toChannelPlace(channel) }),
+    });
+    const stands: MessageFacts["stands"] = isDirectType(channelType)
+      ? { in: "direct", conversationId }
+      : isThreadType(channelType)
+        ? { in: "thread", conversationId, place: inside(parent), isOwn: () => isOwnThread(channelId) }
+        : { in: "channel", conversationId, threadId: toConversationId(message.id), place: inside(channelId) };
+    return {
+      ...toSpoken(message, names, isDirectType(channelType)),
+      authorId: toAuthorId(message.author.id),
+      sentAt: Date.parse(message.timestamp),
+      isEdited: typeof message.edited_timestamp === "string",
+      stands,
+    };
+  }
+
+  /** A known conversation needs its parent too: the run that was to store its places may have been killed. */
+  async function whereOf(message: PlacedMessage) {
+    const channelType = await channels.typeOf(message);
+    return { channelType, parent: isThreadType(channelType) ? await parentOf(message) : undefined };
+  }
+
   /** Returns the event of a message, or `undefined` where it is not for the bot. */
   async function toEvent(
     message: GatewayMessageCreateDispatchData,
     names: Names,
   ): Promise<IncomingMessage | undefined> {
     if (!isFromPerson(message) && !isFromApp(message, names.botId)) return undefined;
-    const channelType = await channels.typeOf(message);
-    const spoken = toSpoken(message, names, isDirectType(channelType));
-    if (spoken.author === "app" && !isThreadType(channelType)) return undefined;
-    const address = { channelId: message.channel_id, channelType, eventId: message.id };
-    const withOrigin = async (event: IncomingMessage): Promise<IncomingMessage> => ({
-      ...event,
-      origin: await origins.ofMessage(message, channelType),
-    });
-    if (isDirectType(channelType) || isThreadType(channelType)) {
-      const conversationId = toConversationId(message.channel_id);
-      // A known conversation needs this too, since the run that was to store its places may have been killed.
-      const parent = isThreadType(channelType) ? await parentOf(message) : undefined;
-      const rule = await ruleInThread(message, parent, channelType, spoken.isCall === true);
-      const isOurs = rule.answerTo !== "mentions";
-      if (!isAnswered(spoken, rule)) {
-        if (isOurs) await receiver.heardAside(conversationId, Date.parse(message.timestamp));
-        return undefined;
-      }
-      await options.locales.load(message.author.id);
-      if (isHidden(message, names, channelType)) return hiddenContent.tell(message);
-      // A reply quotes what it means, unless that is surely stored: in the bot's thread what was said to the
-      // bot.
-      const isToOthers = spoken.repliesTo === "person" || spoken.repliesTo === "app";
-      const isKnown = isOurs
-        ? !isToOthers && (await receiver.knows(conversationId))
-        : repliesToBot(message, names);
-      const event = toMessage(message, names, conversationId, address, isKnown);
-      const title = isFirstOfPost(message) ? (await channels.channelIfReadable(message.id))?.name : undefined;
-      return withOrigin({
-        ...event,
-        text: withPostTitle(title, event.text),
-        ...toEnclosingPlaces(message.guild_id, [message.channel_id, parent]),
-        ...(isOurs ? {} : { inRoom: true }),
-      });
-    }
-    const place = await ruleInChannel(message);
-    if (!isAnswered(spoken, place)) return undefined;
+    const where = await whereOf(message);
+    const { channelType, parent } = where;
+    const facts = toFacts(message, names, where);
+    if (facts.author === "app" && facts.stands.in !== "thread") return undefined;
+    const placement = await receiver.placeMessage(facts);
+    if (placement.kind === "aside") await receiver.heardAside(placement.aside);
+    if (placement.kind !== "question") return undefined;
     await options.locales.load(message.author.id);
     if (isHidden(message, names, channelType)) return hiddenContent.tell(message);
-    const isInChannel = place.answerIn === "channel";
-    return withOrigin(
-      isInChannel
-        ? toMessageInChannel(message, names, address)
-        : await toChannelEvent(message, names, address),
-    );
+    const address = { channelId: message.channel_id, channelType, eventId: message.id };
+    const event =
+      facts.stands.in !== "channel"
+        ? await toThreadEvent(message, names, { address, parent, facts, placement })
+        : placement.where === "here"
+          ? toMessageInChannel(message, names, address)
+          : await toChannelEvent(message, names, address);
+    return { ...event, origin: await origins.ofMessage(message, channelType) };
   }
 
-  async function isToOthers(message: APIMessage & PlacedMessage, names: Names): Promise<boolean> {
-    if (!isFromPerson(message)) return false;
+  async function toThreadEvent(
+    message: GatewayMessageCreateDispatchData,
+    names: Names,
+    given: {
+      readonly address: DiscordAddress;
+      readonly parent: string | undefined;
+      readonly facts: MessageFacts;
+      readonly placement: Extract<Placement, { readonly kind: "question" }>;
+    },
+  ): Promise<IncomingMessage> {
+    const { facts, parent, address } = given;
+    const { conversationId, inRoom } = given.placement;
+    // A reply quotes what it means, unless that is surely stored: in the bot's thread what was said to the
+    // bot.
+    const isToOthers = facts.repliesTo === "person" || facts.repliesTo === "app";
+    const isKnown = inRoom
+      ? repliesToBot(message, names)
+      : !isToOthers && (await receiver.knows(conversationId));
+    const event = toMessage(message, names, conversationId, address, isKnown);
+    const title = isFirstOfPost(message) ? (await channels.channelIfReadable(message.id))?.name : undefined;
+    return {
+      ...event,
+      text: withPostTitle(title, event.text),
+      ...toEnclosingPlaces(message.guild_id, [message.channel_id, parent]),
+      ...(inRoom ? { inRoom } : {}),
+    };
+  }
+
+  async function asideOf(
+    message: APIMessage & PlacedMessage,
+    names: Names,
+    wasAsked: boolean,
+  ): Promise<Aside | "ignored" | undefined> {
+    if (!isFromPerson(message)) return undefined;
     try {
-      const channelType = await channels.typeOf(message);
-      const spoken = toSpoken(message, names, isDirectType(channelType));
-      return spoken.isCall !== true && !isAnswered(spoken, await ruleOf(message, channelType, false));
+      const facts = toFacts(message, names, await whereOf(message));
+      if (facts.isCall === true) return undefined;
+      const placement = await receiver.placeMessage({ ...facts, wasAsked });
+      if (placement.kind === "question") return undefined;
+      return placement.kind === "aside" ? placement.aside : "ignored";
     } catch (error) {
       if (isParleyError(error, "store-unavailable")) throw error;
-      return false;
+      return undefined;
     }
-  }
-
-  async function hearAside(message: APIMessage & PlacedMessage): Promise<void> {
-    const channelType = await channels.typeOf(message);
-    if (!isThreadType(channelType)) return;
-    const { answerTo } = await ruleOf(message, channelType, true);
-    if (answerTo !== "mentions")
-      await receiver.heardAside(toConversationId(message.channel_id), Date.parse(message.timestamp));
   }
 
   /**
@@ -306,8 +301,7 @@ export function createMessageEvents(options: {
   return {
     toEvent,
     contentOf,
-    isToOthers,
-    hearAside,
+    asideOf,
     isOwnThread,
   };
 }
@@ -345,8 +339,9 @@ export function toSpoken(message: APIMessage, names: Names, isDirect: boolean): 
       ofBot.has(one),
     ),
     isCall: isDirect || mentionsBot(message, names),
+    hasFiles: message.attachments.length > 0 || (message.message_snapshots ?? []).length > 0,
     repliesTo: toWhom(message, names),
-    botName: names.botName,
+    botNames: names.botNames,
   };
 }
 

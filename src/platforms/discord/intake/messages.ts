@@ -1,5 +1,5 @@
 import type { GatewayMessageCreateDispatchData } from "discord.js";
-import { isAnswered } from "../../../core/addressee.ts";
+import { isAnswered, type AnswerRule, type SaidBefore } from "../../../core/addressee.ts";
 import type { Clock } from "../../../core/clock.ts";
 import { acceptingNotice, toNotice } from "../../../core/error-messages.ts";
 import { isParleyError, ParleyError, isRefusal } from "../../../core/errors.ts";
@@ -246,7 +246,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     const channelId = message.channel_id;
     if (mentionsBot(message, names)) return true;
     const type = await channels.typeOf(message);
-    const isForBot = isAnswered(toSpoken(message, names, isDirectType(type)), { answerTo: "addressed" });
+    const isForBot = isAnswered(toSpoken(message, names, isDirectType(type)), inOwnThread, oneWriter);
     if (isThreadType(type) && !isForBot) return undefined;
     if (channels.isOpen(toConversationId(channelId))) return true;
     if (!isThreadType(type)) return isDirectType(type);
@@ -264,6 +264,10 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     idle: () => queue.idle(),
   };
 }
+
+/** While the store is away, whoever writes in a thread of the bot's is taken for the only one there. */
+const inOwnThread: AnswerRule = { answerTo: "addressed", isPeoples: false };
+const oneWriter: SaidBefore = { isAlone: true, isNext: true, names: [] };
 
 /** How often a person is told in direct messages that the rules refuse what they wrote in one server. */
 const accessInServerMs = 24 * 60 * 60_000;

@@ -51,6 +51,7 @@ const closeWithinMs = 2000;
 interface Identity {
   readonly botId: string;
   readonly botName: string;
+  readonly botNames: readonly string[];
   readonly applicationId: string;
 }
 
@@ -113,6 +114,7 @@ export function createConnection(options: ConnectionOptions): Connection {
       identity = {
         botId: user.id,
         botName: user.global_name ?? user.username,
+        botNames: [...new Set([user.global_name ?? user.username, user.username])],
         applicationId: application.id,
       };
       options.onIdentified(identity, plan);

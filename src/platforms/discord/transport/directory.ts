@@ -39,6 +39,8 @@ export interface Directory {
   guildName(guildId: string): string | undefined;
   /** Returns the locale that a server's managers have chosen. */
   guildLocale(guildId: string): string | undefined;
+  /** Returns the bot's nickname in a server. */
+  botNickname(guildId: string): string | undefined;
   /** Returns the role that the server has only for the bot. */
   botRoleId(guildId: string): string | undefined;
   /** Returns the name of a role, of that server alone where one is given. */
@@ -113,6 +115,7 @@ export function createDirectory(
     hasGuild: (guildId) => guildOf(guildId) !== undefined,
     guildName: (guildId) => guildOf(guildId)?.name,
     guildLocale: (guildId) => guildOf(guildId)?.preferredLocale,
+    botNickname: (guildId) => guildOf(guildId)?.members.me?.nickname ?? undefined,
     botRoleId(guildId) {
       const botId = client()?.user?.id;
       return botId === undefined ? undefined : guildOf(guildId)?.roles.botRoleFor(botId)?.id;
@@ -206,7 +209,9 @@ export interface Bot {
 
 /** What a connection to Discord tells of the bot. */
 interface BotConnection {
-  identity(): { readonly botId: string; readonly botName: string } | undefined;
+  identity():
+    | { readonly botId: string; readonly botName: string; readonly botNames: readonly string[] }
+    | undefined;
   health(): PlatformHealth;
 }
 
@@ -224,6 +229,10 @@ export function createBot(directory: Directory, connection: () => BotConnection 
     names: (guildId) => ({
       botId: botId(),
       botName: connection()?.identity()?.botName ?? "bot",
+      botNames: [
+        ...(connection()?.identity()?.botNames ?? []),
+        ...(guildId === undefined ? [] : [directory.botNickname(guildId) ?? ""]),
+      ],
       botRoleId: guildId === undefined ? undefined : directory.botRoleId(guildId),
       // What stands in another server is not shown here, nor in direct messages.
       roleName: (id) => (guildId === undefined ? undefined : directory.roleName(id, guildId)),

@@ -112,8 +112,7 @@ export function openInstalledTeams(
     const mentioned = teams.find(({ botUserId }) => mentions(text, botUserId));
     if (mentioned !== undefined) return [mentioned];
     for (const team of teams) {
-      const answers = await receiver.answersTo(toConversationId(team.id, channel, root), {});
-      if (answers !== undefined) return [team];
+      if (await receiver.knows(toConversationId(team.id, channel, root))) return [team];
     }
     return [named];
   }

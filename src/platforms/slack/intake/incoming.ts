@@ -1,7 +1,8 @@
 import type { Clock } from "../../../core/clock.ts";
 import { isParleyError, isRefusal, ParleyError } from "../../../core/errors.ts";
 import type { IncomingMessage, MessageEdit } from "../../../core/events.ts";
-import type { EditedMessage, Receiver, PlaceSettings } from "../../../core/platform.ts";
+import type { Placement } from "../../../core/placement.ts";
+import type { EditedMessage, Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { systemClock, inTime } from "../../../support/clock.ts";
 import { createKeyedQueue } from "../../../support/queues.ts";
@@ -31,7 +32,6 @@ import { createNotAcceptedLog } from "../../delivery/receive-patiently.ts";
 import type { RefusalNotices } from "../press/notices.ts";
 import type { SlackApi, Identity } from "../transport/web-api.ts";
 import { createRecent } from "../../../support/recent.ts";
-import { isAnswered, type AnswerRule } from "../../../core/addressee.ts";
 
 interface IncomingOptions {
   readonly api: Pick<SlackApi, "message" | "messagesAfter" | "renameSession">;
@@ -63,6 +63,13 @@ const lastRedelivery = 3;
 /** An event that arrives so many milliseconds after its message is late. */
 const lateMs = 3000;
 type Accepted = "accepted" | "duplicate" | undefined;
+type Question = Extract<Placement, { readonly kind: "question" }>;
+/** A message that is for the bot. */
+interface Placed {
+  readonly event: MessageEvent;
+  readonly placement: Question;
+}
+const gone = { event: undefined, placement: undefined };
 /** A mention that is edited into a message after so many milliseconds is not a question any more. */
 const maxEditedMs = 10 * 60_000;
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
@@ -75,7 +82,7 @@ export function createIncoming(options: IncomingOptions) {
   const arrivals = createRecent<PromiseWithResolvers<true>>(maxArrivals);
 
   const keyOf = (event: MessageEvent) => toMessageKey(identity.teamId, event.channel, event.ts);
-  const addressee = createAddressee(identity, receiver);
+  const addressee = createAddressee(identity, people, receiver);
   const { isByPerson, conversationOf } = addressee;
   /**
    * Returns the conversations that a message may be in: that of its thread, and that of the whole channel.
@@ -95,8 +102,9 @@ export function createIncoming(options: IncomingOptions) {
    * written at first, so that an edit may come before the message, and then is the message.
    */
   async function acceptEdited(event: MessageEvent, editedAt: number): Promise<Accepted> {
-    if (editedAt - toUnixMs(event.ts) > maxEditedMs || !(await addressee.isForBot(event))) return undefined;
-    return await accept(event, 0, toEdit(editedAt));
+    if (editedAt - toUnixMs(event.ts) > maxEditedMs) return undefined;
+    const placement = await addressee.placeOf(event);
+    return placement.kind === "question" ? await accept(event, placement, 0, toEdit(editedAt)) : undefined;
   }
 
   /** The edit of a message that comes in its edited form. It may have been read as said to others before. */
@@ -105,9 +113,14 @@ export function createIncoming(options: IncomingOptions) {
   }
 
   /** Accepts a message. The result is `undefined` where it is refused. */
-  async function accept(sent: MessageEvent, redelivery: number, given?: MessageEdit): Promise<Accepted> {
+  async function accept(
+    sent: MessageEvent,
+    placement: Question,
+    redelivery: number,
+    given?: MessageEdit,
+  ): Promise<Accepted> {
     try {
-      return await take(sent, redelivery, given);
+      return await take(sent, placement, redelivery, given);
     } catch (error) {
       if (!isLastOutage(error, redelivery) && !isParleyError(error, "busy") && !isRefusal(error)) throw error;
       await tell(sent, error);
@@ -115,24 +128,27 @@ export function createIncoming(options: IncomingOptions) {
     }
   }
 
-  async function take(sent: MessageEvent, redelivery: number, given?: MessageEdit): Promise<Accepted> {
+  async function take(
+    sent: MessageEvent,
+    placement: Question,
+    redelivery: number,
+    given?: MessageEdit,
+  ): Promise<Accepted> {
     const key = keyOf(sent);
-    const now = redelivery > 0 ? await asItIsNow(sent) : sent;
-    const event = now === "not-known" ? sent : now;
+    const now = redelivery > 0 ? await asItIsNow(sent, placement) : { event: sent, placement };
+    const { event, placement: placed } = now === "not-known" ? { event: sent, placement } : (now ?? gone);
     const editedTs = event === sent ? undefined : event?.edited?.ts;
     const edit = editedTs === undefined ? given : toEdit(Number(editedTs) * 1000);
-    if (event === undefined) {
+    if (event === undefined || placed === undefined) {
       log.info({ key }, "deleted message or edited question not taken in");
       return undefined;
     }
     const user = event.user ?? "";
-    const [isInChannel, inRoom] = await Promise.all([
-      addressee.isAnsweredInChannel(event),
-      addressee.isInRoom(event),
-    ]);
-    const [{ text, attachments }, name, language, origin] = await Promise.all([
+    const { conversationId, inRoom, where } = placed;
+    const isInChannel = isThreadRoot(event) && where === "here" && !isDirectMessages(event.channel);
+    const [{ text, attachments }, author, language, origin] = await Promise.all([
       read(event),
-      people.nameOf(user),
+      people.namesOf(user),
       people.languageOf(user),
       options.origins.originOf({ user, channel: event.channel, team: teamOf(event) }),
     ]);
@@ -140,10 +156,12 @@ export function createIncoming(options: IncomingOptions) {
       kind: "message",
       key,
       platform: "slack",
-      conversationId: isInChannel
-        ? toChannelConversationId(identity.teamId, event.channel)
-        : conversationOf(event),
-      author: { id: toAuthorId(identity.teamId, user), name, ...inLanguage(language, currentLocale) },
+      conversationId,
+      author: {
+        id: toAuthorId(identity.teamId, user),
+        ...author,
+        ...inLanguage(language, currentLocale),
+      },
       sentAt: toUnixMs(event.ts),
       ...placesAround(identity.teamId, event.channel),
       origin,
@@ -174,7 +192,10 @@ export function createIncoming(options: IncomingOptions) {
    * it was unknown. Where Slack does not say in time, the result is `not-known`: the message is taken as it
    * was, since nothing must be lost, and is changed later.
    */
-  async function asItIsNow(event: MessageEvent): Promise<MessageEvent | "not-known" | undefined> {
+  async function asItIsNow(
+    event: MessageEvent,
+    placement: Question,
+  ): Promise<Placed | "not-known" | undefined> {
     const { channel, ts, thread_ts: thread } = event;
     let found: { readonly message: SlackMessageInfo | undefined } | undefined;
     try {
@@ -186,10 +207,11 @@ export function createIncoming(options: IncomingOptions) {
     if (found === undefined) return "not-known";
     const { message } = found;
     if (message === undefined || message.subtype === "tombstone") return undefined;
-    if (message.edited === undefined) return event;
+    if (message.edited === undefined) return { event, placement };
     const edited: MessageEvent = { ...event, ...message };
-    if (await addressee.isForBot(edited)) return edited;
-    await addressee.hearAside(edited);
+    const now = await addressee.placeOf(edited, { wasAsked: true });
+    if (now.kind === "question") return { event: edited, placement: now };
+    await addressee.hear(now);
     return undefined;
   }
 
@@ -237,16 +259,17 @@ export function createIncoming(options: IncomingOptions) {
   }
 
   /**
-   * Returns whether a message is for the bot. Where the store cannot say so at Slack's last delivery, who
-   * wrote below the bot's own message is told; whose other threads are is not known.
+   * Returns what becomes of a message. Where the store cannot say so at Slack's last delivery, who
+   * mentioned it or wrote below its own message is told; whose other threads are is not known.
    * @throws ParleyError `store-unavailable`
    */
-  async function isForBot(event: MessageEvent, redelivery: number): Promise<boolean> {
+  async function placeOf(event: MessageEvent, redelivery: number): Promise<Placement> {
     try {
-      return await addressee.isForBot(event);
+      return await addressee.placeOf(event);
     } catch (error) {
-      const isBelowOwn = isByPerson(event) && event.parent_user_id === identity.userId;
-      if (isBelowOwn && isLastOutage(error, redelivery)) await tell(event, error);
+      const isBelowOwn = event.parent_user_id === identity.userId;
+      const mayBeForBot = isByPerson(event) && (isBelowOwn || addressee.isAddressed(event));
+      if (mayBeForBot && isLastOutage(error, redelivery)) await tell(event, error);
       throw error;
     }
   }
@@ -261,9 +284,13 @@ export function createIncoming(options: IncomingOptions) {
    * Accepts a message. What people wrote in its thread before a late mention arrived was ignored then, since
    * the thread was unknown; it is accepted now.
    */
-  async function acceptWithThread(event: MessageEvent, redelivery: number): Promise<void> {
+  async function acceptWithThread(
+    event: MessageEvent,
+    placement: Question,
+    redelivery: number,
+  ): Promise<void> {
     const isLate = redelivery > 0 || clock.now() - toUnixMs(event.ts) > lateMs;
-    await accept(event, redelivery);
+    await accept(event, placement, redelivery);
     // This is done for known messages too: the process that accepted the message first may have died before
     // it looked.
     if (isLate && !isDirectMessages(event.channel) && mentions(event.text ?? "", identity.userId))
@@ -307,8 +334,9 @@ export function createIncoming(options: IncomingOptions) {
   }
 
   async function takeMissed(missed: MessageEvent, redelivery: number): Promise<void> {
-    if (await addressee.isForBot(missed)) await accept(missed, redelivery);
-    else await addressee.hearAside(missed);
+    const placement = await addressee.placeOf(missed);
+    if (placement.kind === "question") await accept(missed, placement, redelivery);
+    else await addressee.hear(placement);
   }
 
   /** Renames the session of a thread whose first message has changed. Most threads have none. */
@@ -338,7 +366,7 @@ export function createIncoming(options: IncomingOptions) {
       : addressee.isByApp(message) && contentOf(message) !== contentOf(before ?? {});
     if (!isReported) return true;
     let text: string | undefined;
-    let isAside = false;
+    let placement: Placement | undefined;
     // The microseconds of this time order edits.
     const editedAt = Number(event.event_ts ?? message.edited?.ts ?? message.ts) * 1000;
     const edited: EditedMessage = {
@@ -346,17 +374,18 @@ export function createIncoming(options: IncomingOptions) {
       editedAt,
       conversationIds: conversationsOf(message),
       // The receiver may call this later.
-      async read() {
+      async read({ wasAsked = false }) {
         const content = await withLookupTime(clock, () => read(message));
         ({ text } = content);
-        isAside = isPersons && !(await addressee.isForBot(message));
+        placement = isPersons ? await addressee.placeOf(message, { wasAsked }) : undefined;
+        const isAside = placement !== undefined && placement.kind !== "question";
         return isAside ? { ...content, isAside } : content;
       },
     };
     let outcome = await receiver.messageEdited(edited);
     if (outcome === "unknown" && isPersons && (await acceptEdited(message, editedAt)) === "duplicate")
       outcome = await receiver.messageEdited(edited);
-    if (outcome === "edited" && isAside) await addressee.hearAside(message);
+    if (outcome === "edited" && placement !== undefined) await addressee.hear(placement);
     if (outcome === "edited" && isPersons && isThreadRoot(message) && text !== undefined)
       retitle(message, text);
     return true;
@@ -401,8 +430,9 @@ export function createIncoming(options: IncomingOptions) {
       return inOrder.run(event.channel, async () => {
         if ((await reportDeleted(event)) || (await reportEdited(event))) return;
         if (!isByPerson(event) && !addressee.isByApp(event)) return;
-        if (await isForBot(event, redelivery)) await acceptWithThread(event, redelivery);
-        else await addressee.hearAside(event);
+        const placement = await placeOf(event, redelivery);
+        if (placement.kind === "question") await acceptWithThread(event, placement, redelivery);
+        else await addressee.hear(placement);
       });
     },
     /** Does the same for a mention, where its message has no event of its own in time. */
@@ -411,7 +441,10 @@ export function createIncoming(options: IncomingOptions) {
       // An edit may have added the mention to a message that has long come.
       const isNew = event.edited === undefined;
       if (isNew && (await inTime(arrivalOf(event).promise, messageEventMs, { clock })) === true) return;
-      await inOrder.run(event.channel, () => acceptWithThread(event, redelivery));
+      await inOrder.run(event.channel, async () => {
+        const placement = await placeOf(event, redelivery);
+        if (placement.kind === "question") await acceptWithThread(event, placement, redelivery);
+      });
     },
   };
 }
@@ -455,10 +488,11 @@ export interface MessageEvent extends SlackMessageInfo {
 /** Messages that people write have these subtypes. All others are edits, joins and the like. */
 const writtenSubtypes = new Set([undefined, "file_share", "thread_broadcast", "me_message"]);
 
-/** Returns what decides who wrote a message, and whether it is for the bot. */
+/** Returns what decides who wrote a message, and what becomes of it. */
 function createAddressee(
   identity: Identity,
-  receiver: Pick<Receiver, "answersTo" | "heardAside" | "placeSettings">,
+  people: Pick<People, "find">,
+  receiver: Pick<Receiver, "heardAside" | "placeMessage">,
 ) {
   const conversationOf = (event: MessageEvent) =>
     toConversationId(identity.teamId, event.channel, event.thread_ts ?? event.ts);
@@ -480,70 +514,58 @@ function createAddressee(
   const isAddressed = (event: MessageEvent) =>
     isDirectMessages(event.channel) || mentions(event.text ?? "", identity.userId);
 
-  /** @throws ParleyError `store-unavailable` */
-  async function isForBot(event: MessageEvent): Promise<boolean> {
-    const spoken = toSpoken(event.text ?? "", {
-      author: isByPerson(event) ? "person" : "app",
-      isDirect: isDirectMessages(event.channel),
-      botUserId: identity.userId,
-    });
-    // What calls the bot is answered whatever is set.
-    const rule: AnswerRule = spoken.isCall === true ? { answerTo: "mentions" } : await ruleOf(event);
-    return isAnswered(spoken, rule);
-  }
-
-  const placeOf = (event: MessageEvent) => ({
-    server: toTeamTerm(identity.teamId),
-    channel: toChannelTerm(event.channel),
-    channelPlace: toChannelPlace(identity.teamId, event.channel),
-  });
-
-  /** By default what is said below the bot's own message is said to the bot, unless it was sent away. */
-  async function ruleOf(event: MessageEvent): Promise<AnswerRule> {
-    if (isThreadRoot(event)) return settingsOf(event);
+  /**
+   * Returns what becomes of a message. Said below the bot's own message, it is said in a thread of the bot's.
+   * @throws ParleyError `store-unavailable`
+   */
+  async function placeOf(event: MessageEvent, how: { readonly wasAsked?: boolean } = {}): Promise<Placement> {
+    const { channel, text = "", files = [] } = event;
+    const conversationId = conversationOf(event);
+    const place = {
+      server: toTeamTerm(identity.teamId),
+      channel: toChannelTerm(channel),
+      channelPlace: toChannelPlace(identity.teamId, channel),
+    };
+    const isDirect = isDirectMessages(channel);
+    const isRoot = isThreadRoot(event);
     const isBelowOwn = event.parent_user_id === identity.userId;
-    const rule = await receiver.answersTo(conversationOf(event), placeOf(event));
-    return rule ?? { answerTo: isBelowOwn ? "addressed" : "mentions", isDefault: true };
+    return await receiver.placeMessage({
+      ...toSpoken(text, {
+        author: isByPerson(event) ? "person" : "app",
+        isDirect,
+        botUserId: identity.userId,
+      }),
+      botNames: await botNames(isRoot),
+      hasFiles: files.length > 0,
+      authorId: toAuthorId(identity.teamId, event.user ?? ""),
+      sentAt: toUnixMs(event.ts),
+      isEdited: event.edited !== undefined,
+      stands: isDirect
+        ? { in: "direct", conversationId }
+        : isRoot
+          ? {
+              in: "channel",
+              conversationId: toChannelConversationId(identity.teamId, channel),
+              threadId: conversationId,
+              place,
+            }
+          : { in: "thread", conversationId, place, isOwn: () => isBelowOwn, isBelowOwn },
+      ...how,
+    });
   }
 
-  /** Whether the thread of a reply is the bot's, so that what is said in it is stored. */
-  async function isInOwnThread(event: MessageEvent): Promise<boolean> {
-    const rule = await receiver.answersTo(conversationOf(event), placeOf(event));
-    return rule !== undefined && rule.answerTo !== "mentions";
+  /** The bot's names. Those of its profile are looked up where people talk with it without mentions. */
+  async function botNames(isRoot: boolean): Promise<readonly string[]> {
+    const { name = "", userId } = identity;
+    return [name, ...(isRoot ? [] : ((await people.find(userId))?.names ?? []))];
   }
-
-  const isReply = ({ channel, ts, thread_ts: thread }: MessageEvent): boolean =>
-    thread !== undefined && thread !== ts && !isDirectMessages(channel);
-
-  /** Whether it is in a thread in which people talk with each other. */
-  const isInRoom = async (event: MessageEvent): Promise<boolean> =>
-    isReply(event) && !(await isInOwnThread(event));
 
   /** Has what is said to others in the bot's thread read with the next question. */
-  async function hearAside(event: MessageEvent): Promise<void> {
-    if (isReply(event) && (await isInOwnThread(event)))
-      await receiver.heardAside(conversationOf(event), toUnixMs(event.ts));
+  async function hear(placement: Placement): Promise<void> {
+    if (placement.kind === "aside") await receiver.heardAside(placement.aside);
   }
 
-  /** Returns how the channel of a message is answered. */
-  const settingsOf = (event: MessageEvent): Promise<PlaceSettings> => receiver.placeSettings(placeOf(event));
-
-  /** Returns whether the message is answered in the channel itself. Threads and direct messages are not. */
-  async function isAnsweredInChannel(event: MessageEvent): Promise<boolean> {
-    if (event.thread_ts !== undefined || isDirectMessages(event.channel)) return false;
-    return (await settingsOf(event)).answerIn === "channel";
-  }
-
-  return {
-    isByPerson,
-    isByApp,
-    isAddressed,
-    isForBot,
-    isInRoom,
-    isAnsweredInChannel,
-    hearAside,
-    conversationOf,
-  };
+  return { isByPerson, isByApp, isAddressed, placeOf, hear, conversationOf };
 }
 
 /** Whether the message stands in the channel itself. */

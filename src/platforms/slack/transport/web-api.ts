@@ -20,6 +20,8 @@ export interface Identity {
   readonly teamId: string;
   readonly userId: string;
   readonly botId: string;
+  /** The bot's user name, where Slack has just told it. */
+  readonly name?: string;
   /** This is the address of the workspace, with which addresses of its messages begin. */
   readonly url?: string;
   /** The token is of a whole organisation, and names no workspace. */
@@ -29,7 +31,10 @@ export interface Identity {
 }
 
 export interface SlackUserInfo {
+  /** The display name, or else the next best one. */
   readonly name: string;
+  /** All names, with the user name. */
+  readonly names: readonly string[];
   readonly teamId: string | undefined;
   /** In an organisation of several workspaces these are all that the person is in. */
   readonly teams: readonly string[];
@@ -109,6 +114,7 @@ export async function identify(call: Call): Promise<Identity> {
     teamId: String(response.team_id),
     userId: String(response.user_id),
     botId: String(response.bot_id),
+    ...(response.user === undefined ? {} : { name: response.user }),
     ...(response.url === undefined ? {} : { url: response.url }),
     ...(response.is_enterprise_install === true ? { isOrganisation: true } : {}),
     scopes: response.response_metadata?.scopes ?? [],
@@ -297,9 +303,13 @@ export function createSlackApi(call: Call, scheduler: DeliveryScheduler, clock: 
       const { user = {} } = await call("users.info", (client) =>
         client.users.info({ user: userId, include_locale: true }),
       );
-      const names = [user.profile?.display_name, user.profile?.real_name, user.real_name, user.name];
+      const { display_name: shown, real_name: real, first_name: first } = user.profile ?? {};
+      const names = [shown, real, user.real_name, user.name, first].filter(
+        (name): name is string => name !== undefined && name !== "",
+      );
       return {
-        name: names.find((name) => name !== undefined && name !== "") ?? userId,
+        name: names[0] ?? userId,
+        names: [...new Set(names)],
         teamId: user.team_id,
         teams: user.enterprise_user?.teams ?? [],
         isAdmin: user.is_admin === true || user.is_owner === true || user.is_primary_owner === true,

@@ -82,9 +82,16 @@ describe("open turns", () => {
     await world.assistant.recover("fake");
     await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
     expect(world.platform.replies.map(({ state }) => state)).toEqual(["failed"]);
-    expect(await world.assistant.answersTo(conversationId, place)).toEqual({
-      answerTo: "every-message",
-      isDefault: true,
+    const said = {
+      author: "person",
+      pieces: ["and?"],
+      authorId: event.author.id,
+      sentAt: event.sentAt + 1,
+    } as const;
+    const stands = { in: "thread", conversationId, place, isOwn: () => false } as const;
+    expect(await world.assistant.placeMessage({ ...said, stands })).toMatchObject({
+      kind: "question",
+      inRoom: false,
     });
   });
 

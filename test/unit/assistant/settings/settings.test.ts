@@ -133,17 +133,17 @@ describe("layers", () => {
 
     it("when and where a channel is answered is known to the platforms", async () => {
       expect(await world.assistant.placeSettings(inChannel)).toEqual({
-        answerTo: "mentions",
+        answerTo: "addressed",
         answerIn: "thread",
       });
-      await settings({ name: "answer-to", value: "every-message" }, asManager);
+      await settings({ name: "answer-to", value: "all" }, asManager);
       await settings({ name: "answer-in", value: "channel", for: "server" }, asManager);
       expect(await world.assistant.placeSettings(inChannel)).toEqual({
-        answerTo: "every-message",
+        answerTo: "all",
         answerIn: "channel",
       });
       expect(await world.assistant.placeSettings({})).toEqual({
-        answerTo: "mentions",
+        answerTo: "addressed",
         answerIn: "thread",
       });
     });

@@ -155,14 +155,14 @@ describe("a thread of the bot in which people also talk to each other", () => {
     const turn = (text: string, sentAt: number) =>
       world.answered(message(text, { ...own, key: `fake:${sentAt}`, sentAt }));
     await turn("one", 1000);
-    await world.assistant.heardAside("fake:own", 2000);
-    await world.assistant.heardAside("fake:own", 3000);
+    await world.assistant.heardAside({ conversationId: "fake:own", sentAt: 2000 });
+    await world.assistant.heardAside({ conversationId: "fake:own", sentAt: 3000 });
     await turn("two", 4000);
     await turn("three", 5000);
     // It was said before the last question that was read, and is delivered again.
-    await world.assistant.heardAside("fake:own", 3000);
+    await world.assistant.heardAside({ conversationId: "fake:own", sentAt: 3000 });
     await turn("four", 6000);
-    await world.assistant.heardAside("fake:own", 7000);
+    await world.assistant.heardAside({ conversationId: "fake:own", sentAt: 7000 });
     await turn("five", 8000);
     expect(queries.map(({ since, before }) => [since, before])).toEqual([
       [2000, "fake:4000"],
@@ -181,60 +181,4 @@ it("an export shows it as context", async () => {
   const text = (await buffer(markdown!.read())).toString();
   expect(text).toMatch(/^## Cy \(context\), .* UTC\n\n> we ship$/m);
   expect(text).toMatch(/^## Ada, .* UTC\n\n> when\?$/m);
-});
-
-describe("which messages of a thread are answered", () => {
-  const place = { server: "fake:server", channel: "fake:channel:1" };
-  const answersTo = (id: string) => world.assistant.answersTo(id, place);
-
-  it("is what /chat and /dismiss say, then the channel, then who had the thread", async () => {
-    world = await createWorld();
-    const { conversations, settings } = world.store;
-    expect(await answersTo("fake:none")).toBeUndefined();
-    await world.answered(ask("hello", { conversationId: "fake:room" }));
-    expect(await answersTo("fake:room")).toBeUndefined();
-    await world.ask("hello", { conversationId: "fake:own" });
-    expect(await answersTo("fake:own")).toEqual({ answerTo: "every-message", isDefault: true });
-    await conversations.saveSettings("fake:own", { answerTo: "mentions" });
-    expect(await answersTo("fake:own")).toEqual({ answerTo: "mentions" });
-    await settings.change(place.channel, { "answer-to": "every-message" });
-    expect(await answersTo("fake:room")).toEqual({ answerTo: "every-message" });
-    expect(await answersTo("fake:own")).toEqual({ answerTo: "mentions" });
-  });
-
-  it("is by default what is not to somebody else, once more than one person has written", async () => {
-    world = await createWorld();
-    const own = { conversationId: "fake:own" };
-    await world.answered(message("hello", { ...own, key: "fake:1" }));
-    expect(await answersTo("fake:own")).toEqual({ answerTo: "every-message", isDefault: true });
-    const bo = { id: "fake:bo", name: "Bo" };
-    await world.answered(message("hello", { ...own, key: "fake:2", author: bo }));
-    expect(await answersTo("fake:own")).toEqual({ answerTo: "addressed", isDefault: true });
-    await world.store.settings.change(place.channel, { "answer-to": "addressed" });
-    expect(await answersTo("fake:none")).toEqual({ answerTo: "addressed" });
-  });
-
-  it("is every message of conversations that were stored before people's threads were marked", async () => {
-    world = await createWorld();
-    await world.store.conversations.append("fake:old", {
-      id: "fake:0/user",
-      role: "user",
-      turnKey: "fake:0",
-      parts: [{ kind: "text", text: "hello" }],
-      createdAt: 0,
-      estimatedTokens: 2,
-    });
-    expect(await answersTo("fake:old")).toEqual({ answerTo: "every-message", isDefault: true });
-    // A command called it, as on Discord, where each command in a thread may be in people's thread.
-    await world.answered(ask("hello", { conversationId: "fake:old" }));
-    expect(await answersTo("fake:old")).toEqual({ answerTo: "every-message", isDefault: true });
-  });
-
-  it("is known as soon as a message is accepted, before its turn runs", async () => {
-    world = await createWorld();
-    await world.store.inbox.accept(ask("first", { conversationId: "fake:room" }));
-    await world.store.inbox.accept(message("first", { conversationId: "fake:own" }));
-    expect(await answersTo("fake:room")).toBeUndefined();
-    expect(await answersTo("fake:own")).toEqual({ answerTo: "every-message", isDefault: true });
-  });
 });

@@ -253,6 +253,7 @@ describe("rich content", () => {
     const names = {
       botId: "1",
       botName: "Parley",
+      botNames: [],
       botRoleId: undefined,
       roleName: () => undefined,
       channelName: () => undefined,

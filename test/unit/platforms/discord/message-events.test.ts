@@ -122,7 +122,7 @@ describe("channels whose managers changed when and where they are answered", () 
 
     test("every message is an event, in a thread of its own", async () => {
       const { simulator, receiver } = harness;
-      receiver.place = { answerTo: "every-message", answerIn: "thread" };
+      receiver.place = { answerTo: "all", answerIn: "thread" };
       const ada = simulator.person("Ada");
       const general = simulator.channel("general");
       const message = ada.sends({ channel: general, text: "nobody in particular" });
@@ -139,7 +139,7 @@ describe("channels whose managers changed when and where they are answered", () 
 
     test("an answer in the channel belongs to one conversation of the whole channel", async () => {
       const { simulator, receiver } = harness;
-      receiver.place = { answerTo: "mentions", answerIn: "channel" };
+      receiver.place = { answerTo: "addressed", answerIn: "channel" };
       const ada = simulator.person("Ada");
       const general = simulator.channel("general");
       ada.sends({ channel: general, text: "not this" });
@@ -154,7 +154,7 @@ describe("channels whose managers changed when and where they are answered", () 
 
     test("somebody who may not use it and did not speak to it is told nothing", async () => {
       const { simulator, receiver } = harness;
-      receiver.place = { answerTo: "every-message", answerIn: "thread" };
+      receiver.place = { answerTo: "all", answerIn: "thread" };
       receiver.refusal = new ParleyError("access-denied", "refused", { detail: { because: "place" } });
       const ada = simulator.person("Ada");
       const general = simulator.channel("general");
@@ -171,7 +171,7 @@ describe("channels whose managers changed when and where they are answered", () 
   test("without the intent, messages that arrive empty are not answered", async () => {
     harness = await startHarness({ messageContentAllowed: false });
     const { simulator, receiver } = harness;
-    receiver.place = { answerTo: "every-message", answerIn: "thread" };
+    receiver.place = { answerTo: "all", answerIn: "thread" };
     const ada = simulator.person("Ada");
     const general = simulator.channel("general");
     ada.sends({ channel: general, text: "unreadable" });

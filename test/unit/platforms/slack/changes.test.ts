@@ -214,7 +214,7 @@ describe("answered channels", () => {
 
   test("in a channel that is answered whole, every message is an event in its thread", async () => {
     const { slack, receiver } = harness;
-    receiver.place = { answerTo: "every-message", answerIn: "thread" };
+    receiver.place = { answerTo: "all", answerIn: "thread" };
     const channel = slack.channel("ideas", [ana]);
     const ts = ana.sends({ channel: channel.id, text: "nobody in particular" });
     ana.sends({ channel: channel.id, text: "and you", mentionBot: true });
@@ -229,7 +229,7 @@ describe("answered channels", () => {
 
   test("an answer in the channel belongs to one conversation of the whole channel", async () => {
     const { slack, receiver } = harness;
-    receiver.place = { answerTo: "mentions", answerIn: "channel" };
+    receiver.place = { answerTo: "addressed", answerIn: "channel" };
     const channel = slack.channel("ideas", [ana]);
     ana.sends({ channel: channel.id, text: "not this" });
     ana.sends({ channel: channel.id, text: "one", mentionBot: true });
@@ -244,7 +244,7 @@ describe("answered channels", () => {
 
   test("threads and direct messages stay conversations of their own", async () => {
     const { slack, receiver } = harness;
-    receiver.place = { answerTo: "every-message", answerIn: "channel" };
+    receiver.place = { answerTo: "all", answerIn: "channel" };
     const ts = ana.sends({ channel: ana.directMessages, text: "hello" });
     const [message] = await messages(1);
     expect(message).toMatchObject({

@@ -1,3 +1,4 @@
+import { placeBy } from "../../../support/placing.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { IncomingMessage } from "../../../../src/core/events.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
@@ -388,7 +389,7 @@ describe("accepting", () => {
     const { id: channel } = slack.channel("ideas", [ana, bo]);
     const thread = ana.sends({ channel, text: "hello", mentionBot: true });
     await nextMessage();
-    receiver.answersTo = async () => ({ answerTo: "addressed" });
+    receiver.isShared = true;
     receiver.failures = 1;
     const reply = ana.sends({ channel, thread, text: "and then?" });
     await slack.waitFor("the failure", () => receiver.failures === 0);
@@ -466,12 +467,13 @@ describe("accepting", () => {
     await slack.waitFor("the failure", () => receiver.failures === 0);
     // The thread is not known while the edit is reported.
     const { editOutcome } = receiver;
-    receiver.answersTo = async () => undefined;
+    const placeMessage: typeof receiver.placeMessage = (facts) => placeBy(facts, receiver);
+    receiver.placeMessage = async () => ({ kind: "ignore" });
     receiver.editOutcome = "unknown";
     ana.edits(reply, "no secret", { channel });
     await slack.waitFor("the edit", () => receiver.edits.length === 1);
     await slack.waitFor("its acknowledgement", () => slack.deliveries.at(-1)?.outcome === "acknowledged");
-    receiver.answersTo = async () => ({ answerTo: "addressed" });
+    receiver.placeMessage = placeMessage;
     receiver.editOutcome = editOutcome;
     slack.fail("conversations.replies", { status: 503 });
     slack.clock.advance(3000);

@@ -154,6 +154,7 @@ describe("welcome", () => {
 describe("people", () => {
   const info = (name: string): SlackUserInfo => ({
     name,
+    names: [name],
     teamId: "T1",
     teams: [],
     isAdmin: false,

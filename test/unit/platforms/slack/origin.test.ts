@@ -129,7 +129,14 @@ test.each([
   ["is not described, and the payload has no workspace", undefined, undefined, false],
   ["is not described, and the payload has this workspace", undefined, "T1", true],
 ] as const)("a user who %s", async (_what, more, team, isMember) => {
-  const info: SlackUserInfo = { name: "Ana", teamId: "T1", teams: [], isAdmin: true, isStranger: false };
+  const info: SlackUserInfo = {
+    name: "Ana",
+    names: [],
+    teamId: "T1",
+    teams: [],
+    isAdmin: true,
+    isStranger: false,
+  };
   const people = {
     find: () => Promise.resolve(more === undefined ? undefined : { ...info, ...more }),
     nameOf: () => Promise.resolve("Ana"),
@@ -139,7 +146,14 @@ test.each([
 });
 
 test("where the operator admits strangers, they count as members in channels, of their own workspace, and never as managers", async () => {
-  const info: SlackUserInfo = { name: "Eve", teamId: "T2", teams: [], isAdmin: true, isStranger: false };
+  const info: SlackUserInfo = {
+    name: "Eve",
+    names: [],
+    teamId: "T2",
+    teams: [],
+    isAdmin: true,
+    isStranger: false,
+  };
   const people = { find: () => Promise.resolve(info), nameOf: () => Promise.resolve("Eve") };
   const origins = createOrigins(people, "T1", { admitsStrangers: true });
   expect(await origins.originOf({ user: "U2", channel: "C1", team: "T2" })).toEqual({

@@ -73,7 +73,7 @@ export function createFakeReceiver(): FakeReceiver {
       this.events.push(event);
       return "accepted";
     },
-    answersTo: () => Promise.resolve({ answerTo: "every-message" }),
+    placeMessage: () => Promise.resolve({ kind: "ignore" }),
     heardAside: () => Promise.resolve(),
     async knows(conversationId) {
       return this.stored.has(conversationId);
@@ -114,7 +114,7 @@ export function createFakeReceiver(): FakeReceiver {
       this.edits.push(edited);
       return this.events.some(({ key }) => key === edited.key) ? "edited" : "unknown";
     },
-    placeSettings: async () => ({ answerTo: "mentions", answerIn: "thread" }),
+    placeSettings: async () => ({ answerTo: "addressed", answerIn: "thread" }),
     labels: new Map(),
     async labelConversation(conversationId, labels) {
       check(this);
