@@ -264,8 +264,9 @@ function awaitsContinue({ headers }: IncomingMessage): boolean {
  * Decides who may use the gateway.
  * @param keyHashes the SHA-256 of each key
  * @param host the bind address
- * @returns a function that names the key of a request, by which memory is shared. It reads only headers, and throws
- *   ApiError 401 (no key, or an unknown one) or 403 (there are no keys, and the request is not from this machine)
+ * @returns a function that names the key of a request, by which memory is shared. It reads only headers, and
+ *   throws ApiError 401 (no key, or an unknown one) or 403 (there are no keys, and the request is not from this
+ *   machine)
  */
 function createAdmission(keyHashes: readonly Buffer[], host: string): (request: IncomingMessage) => string {
   return (request) => {

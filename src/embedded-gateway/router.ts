@@ -29,8 +29,8 @@ export type Route =
 /** Decides which model serves a request. */
 interface Router {
   /**
-   * @throws ApiError 404 `model_not_found` (ids are case-sensitive), 400 `model_not_supported` when the settings do not
-   *   list the capability for the operation
+   * @throws ApiError 404 `model_not_found` (ids are case-sensitive), 400 `model_not_supported` when the
+   *   settings do not list the capability for the operation
    */
   route(model: string, operation: ModelOperation): Route;
 }

@@ -37,7 +37,10 @@ function toProxyUrl(text: string): string | undefined {
 export function describeProxies({ http, https, except }: Proxies): string {
   const hostOf = (url: string | undefined): string => (url === undefined ? "none" : new URL(url).host);
   const whole = hostOf(http) === hostOf(https) ? hostOf(https) : `${hostOf(https)} (http: ${hostOf(http)})`;
-  return `${whole}, but not to ${except.replaceAll(/\s*,\s*/g, ", ")}`;
+  return `${whole}, but not to ${except
+    .split(",")
+    .map((host) => host.trim())
+    .join(", ")}`;
 }
 
 /** The proxies of this process. Libraries, too, have them for the whole process. */

@@ -3,8 +3,8 @@ import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
 
 /**
- * How long all connections together may keep the event loop before other work has a turn. An answer on Discord
- * takes hundreds of turns, one after another.
+ * How long all connections together may keep the event loop before other work has a turn. An answer on
+ * Discord takes hundreds of turns, one after another.
  */
 const turnMs = 1;
 /** Where the bytes of a connection are expensive, such as chunks of one byte, it has this many at a time. */

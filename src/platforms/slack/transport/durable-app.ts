@@ -91,7 +91,10 @@ export function createEventIntake(
     // A button's work may take long, and Slack takes nothing from its acknowledgement, so that it is
     // acknowledged first.
     const cancelTimer =
-      event.body["type"] === "block_actions" ? clock.after(maxHandlingMs, () => void ack()) : undefined;
+      event.body["type"] === "block_actions"
+        ? // The connection may be gone by then. The press is handled all the same.
+          clock.after(maxHandlingMs, () => void Promise.allSettled([ack()]))
+        : undefined;
     try {
       await handle({ ...event, ack: canBeRedelivered ? () => Promise.resolve() : ack });
       // This also acknowledges what nobody listens to, such as a button that only opens a link.

@@ -94,7 +94,7 @@ describe("files", () => {
   test("an uploaded HTML file is distinguished from the login page", async () => {
     const bytes = new TextEncoder().encode("<!DOCTYPE html><p>notes</p>");
     const attachment = await sent({ name: "notes.html", mediaType: "text/html", bytes });
-    expect(await download(attachment)).toEqual(bytes);
+    expect(new Uint8Array(await download(attachment))).toEqual(bytes);
     harness.slack.revokeScope("files:read");
     expect((await failure(attachment))?.code).toBe("platform-forbidden");
   });

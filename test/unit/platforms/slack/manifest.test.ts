@@ -110,6 +110,7 @@ describe("what the manifest declares", () => {
     "conversations.replies": ["channels:history", "groups:history", "im:history", "mpim:history"],
     "files.completeUploadExternal": ["files:write"],
     "files.getUploadURLExternal": ["files:write"],
+    "files.delete": ["files:write"],
     "files.info": ["files:read"],
     "oauth.v2.access": [],
     "users.info": ["users:read"],
