@@ -265,8 +265,7 @@ function awaitsContinue({ headers }: IncomingMessage): boolean {
  * @param keyHashes the SHA-256 of each key
  * @param host the bind address
  * @returns a function that names the key of a request, by which memory is shared. It reads only headers, and
- *   throws ApiError 401 (no key, or an unknown one) or 403 (there are no keys, and the request is not from this
- *   machine)
+ *   throws ApiError 401 (no key, or an unknown one) or 403 (no keys, and a request that is not from here)
  */
 function createAdmission(keyHashes: readonly Buffer[], host: string): (request: IncomingMessage) => string {
   return (request) => {
