@@ -94,9 +94,9 @@ export function isTextOf(text: string, { secret, edits }: Pick<SentMessage, "sec
   return [secret, ...edits.map((edit) => edit.secret)].some((word) => text.includes(`(${word})`));
 }
 
-/** Returns the text of a message with that label. */
+/** Returns the text of a message with that label. Others write in its thread, so that it names the bot. */
 export function toText(label: string, secret: string): string {
-  return `please say ${label} (${secret})`;
+  return `parley, please say ${label} (${secret})`;
 }
 
 /** Returns the secret word of a message. */
