@@ -38,6 +38,12 @@ tell(eachPlatform, ({ begin, start }) => {
     expect(withFiles(general)[0]?.files.map(({ name, altText }) => [name, altText])).toEqual(
       [1, 2, 3].map((number) => [`picture-${number}.png`, "a red fox"]),
     );
+    // A platform that edits no files into a message shows them above the buttons, as Discord does.
+    if (surface.name === "Discord")
+      expect(general.shown().map(({ files, buttons }) => [files.length, buttons.length])).toEqual([
+        [3, 0],
+        [0, 3],
+      ]);
     const { bytes } = withFiles(general)[0]!.files[0]!;
     const base = await fixture("picture.png");
     expect(Buffer.from(bytes).subarray(0, base.length).equals(base)).toBe(true);

@@ -71,7 +71,6 @@ export async function drawImages(
       : await editImage(dependencies, run, { ...request, source }, receipt);
   receipt.answered(drawn);
   const parts: MessagePart[] = drawn.text === "" ? [] : [{ kind: "text", text: drawn.text }];
-  reply.write({ lead, text: drawn.text, isWhole: true });
   for (const [index, { bytes, mediaType }] of drawn.images.entries()) {
     const name = imageFileName(index + 1, mediaType);
     const altText = request.prompt.slice(0, maxAltTextChars);
@@ -81,7 +80,9 @@ export async function drawImages(
   const { model, usage } = drawn;
   const notices = [...drawn.notices, ...dependencies.models.takeNotices()];
   const stored = await storeResult(dependencies, run, { parts, notices, model, usage }, receipt);
+  // The pictures stand first where they are messages, so that the buttons are below what they change.
   const unshown = await showPictures(dependencies, run.conversationId, parts, reply);
+  reply.write({ lead, text: drawn.text, isWhole: true });
   await reply.finish(toEnding(run.conversationId, stored, [...notices, ...unshown]));
 }
 

@@ -95,6 +95,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     // Files are posted below the text.
     await idle();
     await shown.upload(batch, clock.monotonic() + endingMs);
+    if (target.isBelowFiles === true && text === "") await runAlone(() => shown.removeAll());
   });
 
   async function idle(): Promise<void> {
@@ -534,6 +535,7 @@ function createShownMessages(options: {
       await noteLost(deadline);
       await removeSurplus(contents.length);
     },
+    removeAll: () => removeSurplus(0),
     /**
      * Posts files, with retries, except those that an earlier process has posted.
      * @param answer the one file, where it is the text of the answer

@@ -232,6 +232,11 @@ export interface EditTarget {
   readonly lengthOfAll?: (content: MessageContent) => number;
   /** A longer text is uploaded whole as `answer.md`. */
   readonly maxMessages: number;
+  /**
+   * Whether text that comes after files stands below them, in a new message. The status above is removed.
+   * Default false.
+   */
+  readonly isBelowFiles?: boolean;
   /** The minimum time between edits of one reply. */
   readonly minEditIntervalMs: number;
   /**

@@ -194,6 +194,7 @@ function createDiscordTarget(options: ReplyOptions): {
     lengthOfAll,
     maxMessages: address.interaction?.isGuest === true ? maxGuestMessages : maxMessages,
     minEditIntervalMs: 1100,
+    isBelowFiles: true,
 
     async post(content, signal, urgency) {
       if (messages.liveInteraction() === undefined) await destinations.find();
