@@ -22,7 +22,9 @@ function isOld() {
 function remedy() {
   const own = new URL("../node_modules/.bin/node", here);
   if (!existsSync(own))
-    return "Run `npm ci` in Parley's folder: on Linux and Windows it brings a Node.js of its own, which `npm start` uses.";
+    return process.platform === "linux" || process.platform === "win32"
+      ? "Run `npm ci` in Parley's folder: it brings a Node.js of its own, which `npm start` uses."
+      : `Install it first: \`brew install node@${needed.split(".")[0]}\` on a Mac, or from https://nodejs.org/en/download. Then run \`npm ci\` in Parley's folder.`;
   const command = [fileURLToPath(own), program, ...words].map((word) =>
     /^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word),
   );

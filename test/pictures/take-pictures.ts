@@ -1,16 +1,16 @@
 /**
- * Takes the pictures of the README, docs/page.png and docs/dashboard.png, of the real page in Chromium. A
- * scripted gateway answers. The command is `npm run pictures`.
+ * Takes the pictures of the README and of docs: the real page in Chromium, the dashboard, and threads of the
+ * platforms. A scripted gateway answers. The command is `npm run pictures`.
  */
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import sharp from "sharp";
-import type { Page } from "playwright-core";
 import { chunk, done, event, sse } from "../simulators/gateway/corpus-row.ts";
 import { startScriptedGateway, type ScriptedAnswer } from "../simulators/gateway/scripted-gateway.ts";
 import type { DashboardData } from "../../src/operations/dashboard/dashboard-data.ts";
 import { closeWindows } from "../simulators/browser.ts";
 import { answerAfter, field, say, startPageStory } from "../e2e/web/page-story.ts";
+import { takeThreadPictures } from "./take-thread-pictures.ts";
 
 const docs = path.resolve(import.meta.dirname, "..", "..", "docs");
 const viewport = { width: 1280, height: 860 };
@@ -93,7 +93,7 @@ try {
   await answerAfter(page, 0);
   await say(page, "It is for our invitation. Write what to say about it.");
   await page.locator(".hljs-string, .hljs-built_in").first().waitFor();
-  await keep(page, "page.png");
+  await keep(await page.screenshot(), "page.png");
 
   const { page: dashboard } = await story.open({
     viewport: { width: 1280, height: 1000 },
@@ -106,7 +106,12 @@ try {
   await dashboard.goto(`${story.url}/admin`);
   await dashboard.locator(".uplot canvas").first().waitFor();
   await dashboard.getByText(/^As of .* Version /).waitFor();
-  await keep(dashboard, "dashboard.png");
+  await keep(await dashboard.screenshot(), "dashboard.png");
+
+  const { page: drawing } = await story.open({ deviceScaleFactor: 2 });
+  // The page itself takes no markup.
+  await drawing.goto("about:blank");
+  await takeThreadPictures(drawing, boat, keep);
 } finally {
   await story.close();
   await gateway.close();
@@ -170,9 +175,8 @@ function lastQuestion(body: string): string {
   return JSON.stringify(messages.at(-1)?.content ?? "");
 }
 
-/** Stores what the window shows. It keeps few colours, so that the file is small. */
-async function keep(page: Page, name: string): Promise<void> {
-  const shot = await page.screenshot();
+/** Stores a picture. It keeps few colours, so that the file is small. */
+async function keep(shot: Buffer, name: string): Promise<void> {
   const bytes = await sharp(shot).png({ palette: true, colours, compressionLevel: 9, effort: 10 }).toBuffer();
   await writeFile(path.join(docs, name), bytes);
   process.stdout.write(`docs/${name}: ${Math.round(bytes.length / 1000)} kB\n`);

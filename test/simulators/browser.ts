@@ -16,7 +16,14 @@ export interface OpenedPage {
 /** The options that a window is opened with. */
 export type WindowOptions = Pick<
   BrowserContextOptions,
-  "viewport" | "colorScheme" | "reducedMotion" | "locale" | "timezoneId" | "isMobile" | "hasTouch"
+  | "viewport"
+  | "colorScheme"
+  | "reducedMotion"
+  | "locale"
+  | "timezoneId"
+  | "isMobile"
+  | "hasTouch"
+  | "deviceScaleFactor"
 > & {
   /** Whether the story sets the time in this window with `page.clock`. It is used for nothing else. */
   readonly isTimed?: boolean;

@@ -59,6 +59,28 @@ describe("an old Node.js", () => {
 });
 
 describe("a copy of the project", () => {
+  it.each([
+    ["darwin", /brew install node@24.*nodejs\.org[\s\S]*Then run `npm ci`/],
+    ["linux", /Run `npm ci` in Parley's folder: it brings a Node\.js of its own/],
+  ])("names what an old Node.js on %s wants before anything is installed", async (platform, remedy) => {
+    const folder = await mkdtemp(join(tmpdir(), "parley-copy-"));
+    try {
+      await cp(join(root, "src"), join(folder, "src"), { recursive: true });
+      await cp(join(root, "package.json"), join(folder, "package.json"));
+      const onPlatform = `${pretendOld};Object.defineProperty(process, "platform", { value: "${platform}" })`;
+      const { status, stderr } = launch(process.execPath, [
+        "--import",
+        onPlatform,
+        join(folder, "src/main.ts"),
+      ]);
+      expect(status).toBe(1);
+      expect(stderr).toMatch(remedy);
+      expect(stderr.includes("of its own")).toBe(platform === "linux");
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
   it("runs its own files, and names npm ci where no package is installed", async () => {
     const folder = await mkdtemp(join(tmpdir(), "parley-copy-"));
     try {
