@@ -135,8 +135,7 @@ export function createEventIntake(options: EventIntakeOptions) {
 
   function schedule(event: IncomingEvent, arrival: Span): void {
     const isInOrder = platforms.get(event.platform)?.deliversInOrder !== false;
-    const mayBeLater =
-      !queue.isShared || event.kind !== "message" ? undefined : isInOrder ? "when-slow" : "always";
+    const mayBeLater = queue.isShared && event.kind === "message" && !isInOrder;
     scheduler.schedule({ event, progress: undefined, others: [], arrival }, { mayBeLater });
   }
 

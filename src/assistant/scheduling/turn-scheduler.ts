@@ -23,12 +23,14 @@ import { inTime, sleepUnlessAborted } from "../../support/clock.ts";
 
 /** How many milliseconds abandoned turns may take to end. */
 const abortGraceMs = 2000;
+/** How long a message waits for earlier ones that other processes may be accepting. */
+const settleMs = 150;
 /** How many milliseconds a turn waits at most for people who keep changing its question. */
 const maxQuietMs = 10_000;
 
 interface ScheduleOptions {
   readonly unlessLeased?: boolean;
-  readonly mayBeLater?: "always" | "when-slow" | undefined;
+  readonly mayBeLater?: boolean;
   readonly quietMs?: number;
 }
 
@@ -37,8 +39,8 @@ export interface TurnScheduler {
   /**
    * Queues a turn. `unlessLeased` skips it if another process holds the conversation and may run this turn.
    * The next recovery looks again. `mayBeLater` waits a moment for earlier messages that other processes are
-   * accepting, with `when-slow` only if its own acceptance was slow. `quietMs` waits until people have
-   * changed nothing for this time, and prolongs the wait of a turn that is waiting.
+   * accepting. `quietMs` waits until people have changed nothing for this time, and prolongs the wait of a
+   * turn that is waiting.
    */
   schedule(turn: PendingTurn, options?: ScheduleOptions): void;
   /** The turn that runs in a conversation. */
@@ -75,10 +77,10 @@ export function createTurnScheduler(options: TurnSchedulerOptions): TurnSchedule
 
   function schedule(
     turn: PendingTurn,
-    { unlessLeased = false, mayBeLater, quietMs }: ScheduleOptions = {},
+    { unlessLeased = false, mayBeLater = false, quietMs }: ScheduleOptions = {},
   ): void {
     const conversationId = storedIn(turn.event);
-    if (mayBeLater !== undefined) waits.settle(conversationId, turn.event.sentAt, mayBeLater);
+    if (mayBeLater) waits.settle(conversationId);
     if (quietMs !== undefined) {
       waits.keepQuiet(conversationId, quietMs);
       const { key } = turn.event;
@@ -250,13 +252,10 @@ function createWaits(clock: Clock) {
    * people may edit theirs, and since when it has waited for edits.
    */
   const waiting = createRecent<{ readonly until: number; readonly editedSince?: number }>(1000);
-  const settleTime = createSettleTime();
   return {
     /** Waits for earlier messages that other processes are accepting. */
-    settle(conversationId: string, sentAt: number, mayBeLater: "always" | "when-slow"): void {
-      const waitMs = settleTime(clock.now() - sentAt, mayBeLater === "when-slow");
-      if (waitMs <= 0) return;
-      waiting.set(conversationId, { ...waiting.get(conversationId), until: clock.monotonic() + waitMs });
+    settle(conversationId: string): void {
+      waiting.set(conversationId, { ...waiting.get(conversationId), until: clock.monotonic() + settleMs });
     },
     /** Waits until people have changed nothing for this time. */
     keepQuiet(conversationId: string, quietMs: number): void {
@@ -327,32 +326,6 @@ export function createInFlightEvents() {
         await done.promise;
       }
     },
-  };
-}
-
-const minMs = 150;
-const maxMs = 1500;
-const factor = 4;
-/** An acceptance that took this much longer than the quickest is slow, because instances may have retried. */
-const slowMs = 500;
-/** How many acceptances are compared. */
-const windowSize = 100;
-
-/**
- * Returns a function that says how many milliseconds, from 150 to 1500, an accepted message waits for earlier
- * ones that other processes are accepting. Whatever makes one acceptance slow makes others even slower. So
- * the wait is a multiple of the time by which this one took longer than the quickest recent one. Only
- * differences count, because the platform's clock may differ. Where each process gets all messages in order,
- * only a slow acceptance changes it: otherwise the wait is 0.
- */
-export function createSettleTime() {
-  const recent: number[] = [];
-  return (tookMs: number, isInOrder = false): number => {
-    recent.push(tookMs);
-    if (recent.length > windowSize) recent.shift();
-    const longerMs = tookMs - Math.min(...recent);
-    if (isInOrder && longerMs < slowMs) return 0;
-    return Math.min(maxMs, Math.max(minMs, factor * longerMs));
   };
 }
 
