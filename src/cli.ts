@@ -15,6 +15,7 @@ import {
   toMisspeltProblem,
 } from "./env-file.ts";
 import { loadCommands } from "./load-commands.ts";
+import { findUpstreamMistakes } from "./setting-mistakes.ts";
 import { platformModules } from "./platforms/registry.ts";
 import { installLastResort, createLog, toReadableLine } from "./operations/log.ts";
 import { createRecentProblems } from "./operations/dashboard/recent-problems.ts";
@@ -53,9 +54,13 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
     for (const [name, value] of Object.entries(file?.values ?? {})) environment[name] ??= value;
     const config = parseConfig(environment);
     await goThroughProxies(environment);
-    const warnings = unquoted.map((name) => `${name} ${unquotedProblem.text}: ${unquotedProblem.remedy}`);
     const misspelt = await findMisspeltSettings(file, environment);
     const gatewayConfig = await loadGatewayConfig(config, environment);
+    const warnings = [
+      ...unquoted.map((name) => `${name} ${unquotedProblem.text}: ${unquotedProblem.remedy}`),
+      ...readConfig(environment).warnings,
+      ...findUpstreamMistakes(gatewayConfig?.upstreams ?? {}),
+    ];
     const secrets = [...config.secrets, ...upstreamKeysOf(gatewayConfig)];
     const problems = createRecentProblems();
     log = createLog({
@@ -72,6 +77,7 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
         expectNone(readConfig(environment).startProblems);
         return await serveBot(config, { gatewayConfig, log, problems });
       case "gateway":
+        for (const problem of warnings) log.warn({}, problem);
         return await serveGateway(config, gatewayConfig, log);
       case "settings":
         writeOut(`${toSettingsTables()}\n`);

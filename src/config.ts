@@ -6,9 +6,12 @@ import { encryptionKeysProblem } from "./conversations/encryption.ts";
 import { ParleyError } from "./core/errors.ts";
 import type { PlatformModule } from "./core/platform-module.ts";
 import {
+  hostList,
   httpUrl,
+  integerFrom,
   list,
   milliseconds,
+  numberFrom,
   port,
   text,
   toProblem,
@@ -16,6 +19,7 @@ import {
   type SettingValues,
 } from "./core/settings.ts";
 import { platformModules } from "./platforms/registry.ts";
+import { findMistakes } from "./setting-mistakes.ts";
 import { isDecodable } from "./support/text.ts";
 import { priceFields } from "./wire/schemas.ts";
 
@@ -46,7 +50,7 @@ const prices = text
 
 const accessList = list.transform((terms) => [...new Set(terms)]).default([]);
 /** A budget of 0 admits only free calls. */
-const budget = z.coerce.number().min(0).max(1_000_000).optional();
+const budget = numberFrom(0, 1_000_000).optional();
 
 /**
  * The path of one operation at the end of a gateway's address, from `/v1` on where that is in front of it. An
@@ -98,11 +102,11 @@ const ownSettings = {
   GATEWAY_IDLE_TIMEOUT_MS: { schema: milliseconds.default(30_000), description: "between words" },
   GATEWAY_TOTAL_TIMEOUT_MS: { schema: milliseconds.default(600_000), description: "in all" },
   GATEWAY_CONCURRENCY: {
-    schema: z.coerce.number().int().min(1).max(10_000).default(32),
+    schema: integerFrom(1, 10_000).default(32),
     description: "gateway calls at once; further ones wait, people in turn",
   },
   GATEWAY_CONCURRENCY_PERSON: {
-    schema: z.coerce.number().int().min(1).max(10_000).default(4),
+    schema: integerFrom(1, 10_000).default(4),
     description: "gateway calls at once for one person (the page is one person)",
   },
 
@@ -128,13 +132,7 @@ const ownSettings = {
   IMAGE_FALLBACK_MODELS: { schema: list.default([]), description: "likewise" },
   TRANSCRIPTION_FALLBACK_MODELS: { schema: list.default([]), description: "likewise" },
   IMAGE_HOSTS: {
-    schema: list
-      .transform((hosts) => hosts.map((host) => host.toLowerCase()))
-      .refine(
-        (hosts) => hosts.every((host) => /^[a-z\d](?:[a-z\d.-]*[a-z\d])?(?::\d{1,5})?$/.test(host)),
-        "must be host names, such as images.example.com",
-      )
-      .default([]),
+    schema: hostList,
     description: "hosts whose pictures are shown when an answer links to them; they may be private ones",
   },
   MODEL_PRICES: {
@@ -142,10 +140,10 @@ const ownSettings = {
     description: "what models cost where the gateway does not say; JSON",
   },
   CHAT_MAX_TOKENS: {
-    schema: z.coerce.number().int().min(1).max(1_000_000).default(1024),
+    schema: integerFrom(1, 1_000_000).default(1024),
     description: "longest answer, in tokens; four times that where `/settings` asks for long ones",
   },
-  CHAT_TEMPERATURE: { schema: z.coerce.number().min(0).max(2).default(1), description: "0 to 2" },
+  CHAT_TEMPERATURE: { schema: numberFrom(0, 2).default(1), description: "0 to 2" },
   SYSTEM_PROMPT: {
     schema: text.optional(),
     description: "the system message of every conversation; stays in front of prompts of `/settings`",
@@ -156,11 +154,11 @@ const ownSettings = {
     description: "whether what no longer fits the model is summed up by it, once (`on`), or left out (`off`)",
   },
   ROOM_MESSAGES: {
-    schema: z.coerce.number().int().min(0).max(1000).default(100),
+    schema: integerFrom(0, 1000).default(100),
     description: "messages that are read of a thread into which Parley is called; 0: none",
   },
   ROOM_CHARS: {
-    schema: z.coerce.number().int().min(1000).max(1_000_000).default(24_000),
+    schema: integerFrom(1000, 1_000_000).default(24_000),
     description: "their characters in all; the newest messages are kept",
   },
 
@@ -181,7 +179,7 @@ const ownSettings = {
     isSecret: true,
   },
   TURNS_PERSON_MINUTE: {
-    schema: z.coerce.number().int().min(0).max(100_000).default(20),
+    schema: integerFrom(0, 100_000).default(20),
     description: "requests that a person may send in a minute; 0: no limit",
   },
   BUDGET_PERSON_DAY_USD: { schema: budget, description: "what a person may spend in a day (UTC), in USD" },
@@ -221,11 +219,11 @@ const ownSettings = {
     isSecret: true,
   },
   STORE_LEASE_MS: {
-    schema: z.coerce.number().int().min(500).max(600_000).default(15_000),
+    schema: integerFrom(500, 600_000).default(15_000),
     description: "several instances: one that is silent for this long is taken over",
   },
   RETENTION_DAYS: {
-    schema: z.coerce.number().min(0).max(36_500).default(0),
+    schema: numberFrom(0, 36_500).default(0),
     description: "erase conversations this long after their last message; 0: never",
   },
 
@@ -235,7 +233,7 @@ const ownSettings = {
   },
   PORT: { schema: port.default(3000), description: "their port; 0 takes any free one" },
   HTTP_HOSTS: {
-    schema: list.default([]),
+    schema: hostList,
     description: "further names in the Host header that are served, such as a scraper's",
   },
   HTTP_PROXY: {
@@ -312,6 +310,8 @@ interface ReadConfig {
   readonly problems: readonly string[];
   /** Such lines for problems that keep only the bot from starting. */
   readonly startProblems: readonly string[];
+  /** Such lines for what works and is hardly meant. */
+  readonly warnings: readonly string[];
   /** Variables whose own value is wrong. */
   readonly wrongNames: ReadonlySet<string>;
 }
@@ -346,11 +346,13 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   const storeUrl = values["STORE_URL"];
   const isStoreShared = typeof storeUrl === "string" && isSharedStore(storeUrl);
   const isStoreEncrypted = ((values["STORE_ENCRYPTION_KEYS"] ?? []) as readonly string[]).length > 0;
+  const mistakes = findMistakes(values);
   const problems = [
     ...wrong.values(),
     ...platformModules.flatMap((module) => module.problems(values)),
     ...ruleProblems(values),
     ...adminChannelProblems(values, platforms),
+    ...mistakes.refused,
   ];
   const startProblems = platforms.flatMap(
     ({ module, isOn }) =>
@@ -365,7 +367,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     isGatewayEmbedded: own.GATEWAY_BASE_URL === undefined,
     secrets: secretsOf(values),
   });
-  return { config, problems, startProblems, wrongNames: new Set(wrong.keys()) };
+  return { config, problems, startProblems, warnings: mistakes.told, wrongNames: new Set(wrong.keys()) };
 }
 
 /** The forms of access terms by platform. */

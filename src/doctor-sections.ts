@@ -20,6 +20,7 @@ import {
 import { createGatewayChecks } from "./gateway/gateway-checks.ts";
 import { loadCommands } from "./load-commands.ts";
 import { createLog } from "./operations/log.ts";
+import { findUpstreamMistakes } from "./setting-mistakes.ts";
 import {
   exitCodes,
   toExitCode,
@@ -146,8 +147,11 @@ function gatewayChecks(config: Config, environment: DoctorInput["environment"], 
     subject: "Address",
     async run(context) {
       let started: Awaited<ReturnType<typeof startEmbedded>>;
+      let mistakes: readonly string[];
       try {
-        started = await startEmbedded(log, await readGatewayConfig(configFile, environment));
+        const gatewayConfig = await readGatewayConfig(configFile, environment);
+        mistakes = findUpstreamMistakes(gatewayConfig.upstreams);
+        started = await startEmbedded(log, gatewayConfig);
       } catch (error) {
         if (!isParleyError(error)) throw error;
         return [wrong("Configuration", error.message, "see docs/gateway.example.jsonc")];
@@ -160,7 +164,7 @@ function gatewayChecks(config: Config, environment: DoctorInput["environment"], 
         };
         // Its clock is that of this machine.
         const found = checksOf(address).map((check) => check.run({ ...context, noteDate() {} }));
-        return (await Promise.all(found)).flat();
+        return [...mistakes.map((problem) => toWarning(problem)), ...(await Promise.all(found)).flat()];
       } finally {
         await started.gateway.close();
       }
@@ -203,7 +207,7 @@ async function loadCommandsOrProblem(): Promise<{
 }
 
 function settingsCheck(
-  { problems, startProblems }: ReadConfig,
+  { problems, startProblems, warnings }: ReadConfig,
   { file, environment, unquoted = [] }: DoctorInput,
 ): Check {
   return {
@@ -223,6 +227,7 @@ function settingsCheck(
         count === 0 ? "none is set: all have their defaults" : `${count} set, all known and well-formed`;
       return [
         ...(findings.length > 0 ? findings : [right("Variables", text)]),
+        ...warnings.map((problem) => toWarning(problem)),
         ...(proxies === undefined ? [] : [right("Proxy", describeProxies(proxies))]),
         ...unquoted.map((name) => warning(name, unquotedProblem.text, unquotedProblem.remedy)),
         ...(file?.isOpenToOthers === true
@@ -241,6 +246,11 @@ function toSettingFinding(problem: string): Finding {
   return /^(must|needs)\b/.test(text)
     ? wrong(name, "has a wrong value", `it ${text}`)
     : wrong(name, text, "correct it; .env.example explains each setting");
+}
+
+/** The same for what works and is hardly meant. */
+function toWarning(problem: string): Finding {
+  return { ...toSettingFinding(problem), level: "warning" };
 }
 
 /** The input and output of a shell command. */

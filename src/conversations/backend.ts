@@ -179,6 +179,11 @@ export interface StoreBackend {
   readonly isShared: boolean;
   /** Ends "STORE_URL …" if a URL of these schemes is wrong. It never quotes the URL. */
   checkUrl(url: string): string | undefined;
+  /**
+   * What a well-formed URL leaves open to others on the network, as the end of a sentence with the remedy
+   * after a colon. Without the method it is nothing.
+   */
+  findExposure?(url: string): string | undefined;
   /** A folder for data outside of the store (page uploads), if the URL names one. It may be relative. */
   dataFolder(url: string): string | undefined;
   /**

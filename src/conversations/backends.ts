@@ -22,6 +22,11 @@ export function storeUrlProblem(url: string): string | undefined {
     : backend.checkUrl(url);
 }
 
+/** Ends "STORE_URL …" if a store URL that is right lets others on the network read the store. */
+export function storeExposure(url: string): string | undefined {
+  return findBackend(url)?.findExposure?.(url);
+}
+
 /**
  * Finds the backend that opens a URL.
  * @throws ParleyError `config` for an unknown scheme or a malformed URL

@@ -228,6 +228,15 @@ export function encryptionKeysProblem(keys: readonly string[]): string | undefin
   return `${which} ${keyForm}`;
 }
 
+/** Whether a key of the right form was hardly made by chance: zeros, one byte, a pattern, counted bytes. */
+export function isGuessableKey(key: string): "zeros" | boolean {
+  const bytes = [...(toSecret(key) ?? [])];
+  if (bytes.every((byte) => byte === 0)) return "zeros";
+  // About 30 of 32 drawn bytes differ, and as many of the steps between them. Chance never leaves 16.
+  const steps = bytes.slice(1).map((byte, at) => (byte - bytes[at]! + 256) % 256);
+  return Math.min(new Set(bytes).size, new Set(steps).size) <= 16;
+}
+
 /** The same memory as a Buffer. */
 function toBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);

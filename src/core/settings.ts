@@ -22,11 +22,25 @@ export type SettingValues<S extends Settings> = { readonly [K in keyof S]: z.out
 /** A text of which white space at both ends is removed. */
 export const text = z.string().trim();
 
+/** A number. `Number` reads 0x50 too, which nobody means. */
+const number = text
+  .refine((value) => !/^[-+]?0[xbo]/i.test(value), {
+    message: "must be a number in decimal digits",
+    abort: true,
+  })
+  .pipe(z.coerce.number());
+
+/** A number within bounds. */
+export const numberFrom = (min: number, max: number) => number.pipe(z.number().min(min).max(max));
+
+/** A whole number within bounds. */
+export const integerFrom = (min: number, max: number) => number.pipe(z.number().int().min(min).max(max));
+
 /** A whole number of milliseconds from 1 to one day. */
-export const milliseconds = z.coerce.number().int().min(1).max(86_400_000);
+export const milliseconds = integerFrom(1, 86_400_000);
 
 /** A TCP port, where 0 takes any free one. */
-export const port = z.coerce.number().int().min(0).max(65_535);
+export const port = integerFrom(0, 65_535);
 
 /** A list of values separated by commas, without empty ones. */
 export const list = text.transform((value) =>
@@ -35,6 +49,20 @@ export const list = text.transform((value) =>
     .map((item) => item.trim())
     .filter((item) => item !== ""),
 );
+
+/** Host names and addresses in lower case, each with a port or without, in the form that a URL has. */
+export const hostList = list
+  .transform((hosts) => hosts.map((host) => host.toLowerCase()))
+  .refine(
+    (hosts) =>
+      hosts.every((entry) => {
+        if (entry.includes("*") || !URL.canParse(`http://${entry}`)) return false;
+        const { host, hostname } = new URL(`http://${entry}`);
+        return entry === host || entry === `${hostname}:80`;
+      }),
+    "must be host names written out, such as chat.example.com, without * and http://",
+  )
+  .default([]);
 
 /** An http or https address without credentials. */
 export const httpUrl = text.refine(

@@ -258,6 +258,20 @@ describe("settings that are wrong", () => {
     expect((await doctor(given)).text).toMatch(/✗ Configuration {2}/);
   });
 
+  test.each([
+    [
+      {
+        STORE_URL: "redis://127.0.0.1:1",
+        GATEWAY_BASE_URL: "http://models.example",
+        GATEWAY_API_KEY: "k-e-y",
+      },
+      "! GATEWAY_BASE_URL  sends GATEWAY_API_KEY unencrypted to models.example\n *→ write https://",
+    ],
+    [{ IMAGE_HOSTS: "169.254.169.254" }, "✗ IMAGE_HOSTS  lists a service .*\n *→ leave it out"],
+  ] as [Record<string, string>, string][])("what is hardly meant: %j", async (environment, expected) => {
+    expect((await doctor(environment)).text).toMatch(new RegExp(expected));
+  });
+
   test("a port that another program uses", async () => {
     const other = createServer((_, response) => response.end("another program")).listen(0, "127.0.0.1");
     await once(other, "listening");

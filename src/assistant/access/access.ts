@@ -80,17 +80,20 @@ const settingOf = { allow: "ALLOW", deny: "DENY", admins: "ADMINS" } as const;
 
 /**
  * Says in one sentence each what is wrong with the lists: terms of an unknown kind, ids of another form, and
- * rules that contradict each other. It is empty if nothing is wrong.
+ * rules that contradict each other. It is empty if nothing is wrong. A term that may be a secret in the wrong
+ * place is named by its number.
  */
 export function accessProblems(rules: AccessRules, terms: AccessTerms): string[] {
   const lists = Object.entries(settingOf) as [keyof AccessRules, string][];
   const denied = new Set(rules.deny);
   const inBoth = (list: keyof AccessRules): string[] =>
-    [...new Set(rules[list])].filter((term) => denied.has(term));
+    [...new Set(rules[list])].filter(
+      (term) => denied.has(term) && termProblem(term, terms, "") === undefined,
+    );
   return [
     ...lists.flatMap(([list, setting]) =>
-      rules[list].flatMap((term) => {
-        const problem = termProblem(term, terms);
+      rules[list].flatMap((term, at) => {
+        const problem = termProblem(term, terms, isNoSecret.test(term) ? quoted(term) : `entry ${at + 1}`);
         return problem === undefined ? [] : [`${setting} ${problem}`];
       }),
     ),
@@ -99,14 +102,18 @@ export function accessProblems(rules: AccessRules, terms: AccessTerms): string[]
   ];
 }
 
+/** The form of a short term or id. Tokens and keys are longer, or they have hyphens and dots. */
+const isNoSecret = /^(?:[a-z_]{1,20}:[a-z_]{1,20}:\w{0,20}|\d{1,20})$/i;
+
+const quoted = (term: string): string => JSON.stringify(term.slice(0, 100));
+
 /** Says how each wrong term that a person typed is wrong, as the end of a sentence. */
 export function termProblems(list: readonly string[], terms: AccessTerms): string[] {
-  return list.flatMap((term) => termProblem(term, terms) ?? []);
+  return list.flatMap((term) => termProblem(term, terms, quoted(term)) ?? []);
 }
 
-function termProblem(term: string, terms: AccessTerms): string | undefined {
+function termProblem(term: string, terms: AccessTerms, shown: string): string | undefined {
   const [platform = "", kind = "", ...rest] = term.split(":");
-  const shown = JSON.stringify(term.slice(0, 100));
   const known = Object.entries(terms).flatMap(([one, kinds]) =>
     Object.keys(kinds).map((each) => `${one}:${each}`),
   );

@@ -1,4 +1,5 @@
 import { isDecodable } from "../../support/text.ts";
+import { isOnOtherMachine } from "../../support/http/client-address.ts";
 import type { StoreBackend } from "../backend.ts";
 
 /** A database of a Postgres server, for several processes. */
@@ -7,6 +8,12 @@ export const postgresStore: StoreBackend = {
   urlForms: ["postgres://…"],
   isShared: true,
   checkUrl: findUrlProblem,
+  findExposure(text) {
+    const url = parse(text) as URL;
+    const host = url.searchParams.get("host") ?? url.hostname;
+    if (parsePostgresUrl(text).tls === "from-url" || !isOnOtherMachine(host)) return undefined;
+    return "names a Postgres on another machine without insisting on TLS: add sslmode=verify-full, or require";
+  },
   dataFolder() {
     return undefined;
   },

@@ -1,4 +1,5 @@
 import { isDecodable } from "../../support/text.ts";
+import { isOnOtherMachine } from "../../support/http/client-address.ts";
 import type { StoreBackend } from "../backend.ts";
 
 /** A Redis or Valkey server, for several processes. */
@@ -7,6 +8,15 @@ export const redisStore: StoreBackend = {
   urlForms: ["redis://…", "rediss://…"],
   isShared: true,
   checkUrl: findRedisUrlProblem,
+  findExposure(url) {
+    const { protocol, hostname, password } = new URL(url);
+    const lacking = [
+      ...(password === "" ? ["a password"] : []),
+      ...(protocol === "redis:" ? ["TLS"] : []),
+    ].map((part) => `without ${part}`);
+    if (lacking.length === 0 || !isOnOtherMachine(hostname)) return undefined;
+    return `names a Redis on another machine ${lacking.join(" and ")}: write rediss://user:password@host:6380`;
+  },
   dataFolder() {
     return undefined;
   },

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { definePlatform } from "../../core/platform-module.ts";
 import { ParleyError } from "../../core/errors.ts";
-import { httpUrl, list, text } from "../../core/settings.ts";
+import { httpUrl, integerFrom, list, text } from "../../core/settings.ts";
 import { idPrefix } from "./address.ts";
 import { shardIdsProblem, type ShardSettings } from "./transport/shards.ts";
 
@@ -75,7 +75,7 @@ export const discord = definePlatform({
       description: "the shards of this process (`0,1`), the others being other processes'; empty: all",
     },
     DISCORD_REQUESTS_PER_SECOND: {
-      schema: z.coerce.number().int().min(1).max(100_000).default(50),
+      schema: integerFrom(1, 100_000).default(50),
       description: "what Discord allows this process in all channels together: 50, more for large bots",
     },
   },

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { definePlatform } from "../../core/platform-module.ts";
-import { list, text } from "../../core/settings.ts";
+import { hostList, list, text } from "../../core/settings.ts";
 import { isAddressOrNetwork } from "../../support/http/client-address.ts";
 import { accountName } from "./accounts/accounts.ts";
 import { bindProblem } from "./page-login.ts";
@@ -15,7 +15,7 @@ export const web = definePlatform({
       description: "`on`, `off`, or on when no platform is",
     },
     PAGE_HOSTS: {
-      schema: list.default([]),
+      schema: hostList,
       description: "further names the page is reached by, behind a proxy",
     },
     PAGE_PASSWORD: {

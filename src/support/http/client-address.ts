@@ -56,6 +56,14 @@ export function isLoopback(host: string): boolean {
   return bare === "localhost" || (isAddress(bare) && ipaddr.process(bare).range() === "loopback");
 }
 
+/**
+ * Whether a host is on another machine. A name without a dot is one of the containers beside this one, and a
+ * path is a socket's.
+ */
+export function isOnOtherMachine(host: string): boolean {
+  return !isLoopback(host) && !host.startsWith("/") && /[.:]/.test(host);
+}
+
 const forwardedHeaders = ["x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via"];
 
 /**

@@ -344,6 +344,40 @@ describe("the other commands", () => {
     await expect.poll(() => parley.output()).toMatch(/CHAT_MODEL had quotation marks/);
   });
 
+  it("start, doctor and --check-config name an operator's mistakes alike, and refuse the worst", async () => {
+    const token = "xoxb-1234567890-of-the-test";
+    const refused = { PAGE_TRUSTED_PROXIES: "0.0.0.0/0", ALLOW: token, PORT: "0x10" };
+    for (const args of [[], ["--check-config"], ["doctor"]]) {
+      const { code, output } = await commands.run(args, { settings: refused });
+      expect(code).toBe(1);
+      expect(output).toMatch(/PAGE_TRUSTED_PROXIES +trusts a large part of the internet/);
+      expect(output).toMatch(/ALLOW +lists entry 1/);
+      expect(output).toMatch(/PORT +.*must be a number in decimal digits/s);
+      expect(output).not.toContain(token);
+    }
+    const upstream = { baseUrl: "http://up.example/v1", apiKeyEnv: "UP_KEY", models: ["up"] };
+    const { folder } = await commands.run(["--check-config"]);
+    const file = join(folder, "gateway.jsonc");
+    await writeFile(file, JSON.stringify({ upstreams: { up: upstream } }));
+    const told = {
+      GATEWAY_CONFIG: file,
+      UP_KEY: "key-of-the-test",
+      DISCORD_API_URL: "http://discord.example/api",
+      DISCORD_TOKEN: "token-of-the-test",
+      PAGE: "on",
+    };
+    const wholeCheck = await commands.run(["--check-config"], { settings: told });
+    expect(wholeCheck.code).toBe(0);
+    const doctor = await commands.run(["doctor"], { settings: told });
+    const parley = await start({ settings: told });
+    await parley.says(/Health/);
+    for (const output of [wholeCheck.output, doctor.output, parley.output()]) {
+      expect(output).toMatch(/GATEWAY_CONFIG +has up, whose key goes unencrypted to up\.example/);
+      expect(output).toMatch(/DISCORD_API_URL +sends DISCORD_TOKEN unencrypted to discord\.example/);
+      expect(output).not.toMatch(/(?:key|token)-of-the-test/);
+    }
+  });
+
   it("warm-up reads no settings, so that an install cannot fail because of one", async () => {
     const settings = { PORT: "x" };
     expect(await commands.run(["warm-up"], { settings })).toMatchObject({ code: 0, output: "" });
