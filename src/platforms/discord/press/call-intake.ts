@@ -43,7 +43,7 @@ type Interaction = Pick<APIInteraction, "id" | "token" | "application_id">;
  * of its reply wait for that. `spentMs`: how much of the deadline has passed before.
  */
 export function createCallIntake(options: {
-  readonly api: Pick<DiscordApi, "editFollowUp" | "expect">;
+  readonly api: Pick<DiscordApi, "deleteFollowUp" | "editFollowUp" | "expect" | "followUp">;
   readonly receiver: Pick<Receiver, "receive" | "conversationOf">;
   readonly acknowledgements: Acknowledgements;
   readonly clock: Clock;
@@ -108,8 +108,14 @@ export function createCallIntake(options: {
       logNotAccepted("command", { key: call.key }, error);
       // The notice stays true where the store was not reached.
       if (!hasNotice || isParleyError(error, "store-unavailable")) return;
+      const words = toSentence(toNotice(error));
       try {
-        await api.editFollowUp(tokenOf(interaction), "@original", toSentence(toNotice(error)));
+        if (call.isPrivate) await api.editFollowUp(tokenOf(interaction), "@original", words);
+        else {
+          // The notice is for everybody, and why somebody is refused is for that person alone.
+          await api.deleteFollowUp(tokenOf(interaction), "@original");
+          await api.followUp(tokenOf(interaction), { ...words, flags: privateFlags });
+        }
       } catch (failure) {
         log.warn({ key: call.key, err: failure }, "refused command not told");
       }

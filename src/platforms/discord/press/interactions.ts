@@ -33,7 +33,7 @@ import type { Origins } from "../intake/origin.ts";
 interface InteractionOptions {
   readonly api: Pick<
     DiscordApi,
-    "followUp" | "editFollowUp" | "expect" | "respond" | "getMessage" | "getMember"
+    "followUp" | "editFollowUp" | "deleteFollowUp" | "expect" | "respond" | "getMessage" | "getMember"
   >;
   readonly receiver: Receiver;
   readonly commands: ReadonlyMap<string, Command>;
