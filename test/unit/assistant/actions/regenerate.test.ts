@@ -91,11 +91,12 @@ describe("Regenerate", () => {
     expect(world.gateway.requests).toHaveLength(2);
   });
 
-  test("works as long as the conversation is kept; of an earlier answer it says that there are later ones", async () => {
+  test("works for a week; of an earlier answer it says that there are later ones", async () => {
+    const dayMs = 24 * 60 * 60_000;
     await world.ask("one");
     const earlier = world.button("regenerate");
     await world.ask("two");
-    await world.store.sweep(Date.now() + 400 * 24 * 60 * 60_000);
+    await world.store.sweep(Date.now() + 6.9 * dayMs);
     expect(await world.assistant.press(earlier, ada)).toEqual({
       kind: "told",
       markdown:
@@ -104,6 +105,12 @@ describe("Regenerate", () => {
     expect(await world.assistant.press(world.button("regenerate"), ada)).toEqual({ kind: "done" });
     await world.settled();
     expect(world.platform.replies).toMatchObject([{ text: "answer 1" }, { text: "answer 3" }]);
+    await world.store.sweep(Date.now() + 7.1 * dayMs);
+    expect(await world.assistant.press(world.button("regenerate"), ada)).toEqual({
+      kind: "told",
+      markdown: "This answer is too old for that. Please ask again.",
+    });
+    expect(await log()).toEqual(["one", "answer 1", "two", "answer 3"]);
   });
 
   test("counts like any request", async () => {
