@@ -238,7 +238,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
   return {
     press: createPress({
       ...shared,
-      areSharedOut: (platform) => platforms.get(platform)?.deliversInOrder === false,
+      areSharedOut: (platform) => platforms.get(platform)?.deliversInOrder !== "always",
       steering: createSteering(scheduling),
       forms: settings.forms,
     }),

@@ -173,10 +173,10 @@ export interface Platform {
   /** A short, stable name, with which its conversation ids begin. */
   readonly id: string;
   /**
-   * Whether each instance receives all messages of a conversation in the order in which they were sent.
-   * Otherwise instances share the messages and may accept them in another order.
+   * Where messages of a conversation come in the order in which they were sent: always, and all of them to
+   * each instance; where one instance runs, while several share them; or never, as by requests of their own.
    */
-  readonly deliversInOrder: boolean;
+  readonly deliversInOrder: "always" | "to-one" | "never";
   /**
    * Connects and starts to deliver events. Resolves when it is connected.
    * @throws ParleyError `platform-unauthorized` (bad token), `platform-unreachable`

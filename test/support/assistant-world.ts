@@ -11,7 +11,7 @@ import { openStore, type Store } from "../../src/conversations/open-store.ts";
 import type { Command } from "../../src/core/command.ts";
 import type { IncomingEvent, IncomingMessage } from "../../src/core/events.ts";
 import type { Gateway, Model, Usage, ModelPrice } from "../../src/core/gateway.ts";
-import type { ConversationHistory } from "../../src/core/platform.ts";
+import type { ConversationHistory, Platform } from "../../src/core/platform.ts";
 import type { ReplyAction, ReplyActionKind } from "../../src/core/press.ts";
 import { allCommands } from "./commands.ts";
 import { createFakeGateway, createFakePlatform, message, silentLog } from "./fakes.ts";
@@ -75,6 +75,7 @@ export interface World {
 /** The options of {@link createWorld}. */
 export interface WorldOptions {
   readonly files?: Readonly<Record<string, Uint8Array>>;
+  readonly deliversInOrder?: Platform["deliversInOrder"];
   readonly models?: readonly Model[];
   /** The prices by model. */
   readonly prices?: Readonly<Record<string, ModelPrice>>;
@@ -101,7 +102,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const folder = await makeFastFolder("parley-assistant-");
   const store = await openStore(`sqlite:${join(folder, "parley.db")}`, { log: silentLog });
   const gateway = createFakeGateway(options);
-  const platform = createFakePlatform(options.files);
+  const platform = createFakePlatform(options.files, options.deliversInOrder);
   const clock = createManualClock(options.startAt ?? Date.now());
   const assistants: Assistant[] = [];
   const create = ({

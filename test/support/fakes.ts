@@ -41,7 +41,10 @@ export interface SeenReply {
 }
 
 /** Creates a platform that only remembers what it was asked to show. */
-export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> = {}) {
+export function createFakePlatform(
+  files: Readonly<Record<string, Uint8Array>> = {},
+  deliversInOrder: Platform["deliversInOrder"] = "always",
+) {
   const replies: SeenReply[] = [];
   const told: { readonly authorId: string; readonly text: string }[] = [];
   const room: { read: Platform["readRoom"] } = { read: () => Promise.resolve("alone") };
@@ -49,7 +52,7 @@ export function createFakePlatform(files: Readonly<Record<string, Uint8Array>> =
   let showError: unknown;
   const platform: Platform = {
     id: "fake",
-    deliversInOrder: true,
+    deliversInOrder,
     start: () => Promise.resolve(),
     pause: () => Promise.resolve(),
     stop: () => Promise.resolve(),

@@ -127,16 +127,21 @@ export function createEventIntake(options: EventIntakeOptions) {
     refusal: ParleyError,
     { canResend = false }: ReceiveOptions,
   ): Promise<void> {
-    const isDeliveredToAll = queue.isShared && platforms.get(platform)?.deliversInOrder !== false;
+    const isDeliveredToAll = queue.isShared && platforms.get(platform)?.deliversInOrder === "always";
     if (isDeliveredToAll) await options.clock.sleep(othersFirstMs);
     const isKnown = canResend ? await inbox.knows(key) : (await inbox.refuse(key)) === "duplicate";
     if (!isKnown) throw refusal;
   }
 
   function schedule(event: IncomingEvent, arrival: Span): void {
-    const isInOrder = platforms.get(event.platform)?.deliversInOrder !== false;
-    const mayBeLater = queue.isShared && event.kind === "message" && !isInOrder;
+    const mayBeLater = event.kind === "message" && mayComeLater(event.platform);
     scheduler.schedule({ event, progress: undefined, others: [], arrival }, { mayBeLater });
+  }
+
+  /** Whether messages that were sent before this one may still come. */
+  function mayComeLater(platform: string): boolean {
+    const order = platforms.get(platform)?.deliversInOrder;
+    return order === "never" || (order === "to-one" && queue.isShared);
   }
 
   function busyError({ author, platform, address }: IncomingEvent): ParleyError | undefined {

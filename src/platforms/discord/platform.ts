@@ -124,7 +124,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
 
   return {
     id: "discord",
-    deliversInOrder: true,
+    deliversInOrder: "always",
     async start(receiver, history) {
       connection ??= prepare(receiver, history);
       await connection.open();

@@ -97,7 +97,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
 
   return {
     id: "slack",
-    deliversInOrder: false,
+    deliversInOrder: appToken === undefined ? "never" : "to-one",
     async start(receiver, history) {
       // A start without Slack does not load its SDK.
       const [{ createBolt }, { DurableApp }] = await Promise.all([

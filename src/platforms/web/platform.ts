@@ -121,7 +121,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
 
   return {
     id: "web",
-    deliversInOrder: true,
+    deliversInOrder: "always",
 
     async start(receiver, history) {
       context = {

@@ -72,6 +72,16 @@ describe("acceptance", () => {
     const asked = log.filter(({ role }) => role === "user").map(({ parts }) => parts[0]);
     expect(asked).toMatchObject([{ text: "one" }, { text: "two" }]);
   });
+
+  it("runs messages in the order of their sending where requests of their own bring them in another one", async () => {
+    await world.renew({ deliversInOrder: "never" });
+    const [one, two] = [message("one"), message("two")];
+    for (const event of [two, one]) await world.assistant.receive(event);
+    await world.settled();
+    const log = await world.store.conversations.recent("fake:c1", { maxMessages: 9 });
+    const asked = log.filter(({ role }) => role === "user").map(({ parts }) => parts[0]);
+    expect(asked).toMatchObject([{ text: "one" }, { text: "two" }]);
+  });
 });
 
 describe("refusals", () => {
