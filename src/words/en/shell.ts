@@ -5,7 +5,7 @@ export const shellMessages = {
   "page.model.search": "Search models",
   "page.model.none": "No model has this name.",
   "page.model.unlisted": "The gateway has listed no models.",
-  "page.model.usual": "Without a choice: {model}",
+  "page.model.more": "{count, plural, one {There is one more.} other {There are # more.}} Type to find it.",
   "page.group.pinned": "Pinned",
   "page.group.today": "Today",
   "page.group.yesterday": "Yesterday",

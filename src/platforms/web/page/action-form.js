@@ -38,7 +38,9 @@ export function ActionForm({ form, onSubmit, onClose }) {
   };
   /** @param {KeyboardEvent} event */
   const closeOnEscape = (event) => {
-    if (event.key === "Escape") onClose();
+    if (event.key !== "Escape") return;
+    event.preventDefault();
+    onClose();
   };
 
   return html`<form

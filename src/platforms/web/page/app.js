@@ -1,5 +1,5 @@
-import { call, loadState, mayHaveTakenEffect, postTo, runAction } from "./api.js";
-import { downloadFiles } from "./attachments.js";
+import { call, loadState, mayHaveTakenEffect, postTo, RequestError, runAction } from "./api.js";
+import { addFiles, downloadFiles, dropFiles } from "./attachments.js";
 import { useChatList, Sidebar } from "./sidebar.js";
 import { Composer } from "./composer.js";
 import { html, makeId, withCode, Icon } from "./dom.js";
@@ -14,6 +14,10 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 /** @typedef {import("./message.js").Image} Image */
 /** @typedef {"settings" | "search" | "keys"} Dialog */
+/**
+ * What went wrong. `chat` is the title of the chat whose message was not sent, which the person had left.
+ * @typedef {{ message: string, isOffline: boolean, chat?: string | undefined }} Problem
+ */
 
 const initialMessages = 100;
 const moreMessages = 200;
@@ -40,7 +44,7 @@ function useAddress() {
 export function App({ initial }) {
   const [state, setState] = useState(initial);
   const [currentId, setCurrentId] = useAddress();
-  const chats = useChatList((id) => keepDraft(initial.accountName, id, ""));
+  const chats = useChatList((id) => forgetChat(initial.accountName, id));
   const { conversations, lookFor, refresh: refreshList } = chats;
   /** The conversation in the address when the page was opened. Without messages it does not exist. */
   const addressed = useRef(location.pathname.startsWith("/c/") ? currentId : "");
@@ -53,7 +57,7 @@ export function App({ initial }) {
   /** The message that a search found, until it is shown. */
   const [wantedItem, setWantedItem] = useState("");
   const [announcement, setAnnouncement] = useState("");
-  const [problem, setProblem] = useState("");
+  const [problem, setProblem] = useState(/** @type {Problem | undefined} */ (undefined));
   const [prefill, setPrefill] = useState(
     /** @type {import("./composer.js").Prefill | undefined} */ (undefined),
   );
@@ -71,28 +75,36 @@ export function App({ initial }) {
     if (id === currentId) return;
     setMaxMessages(initialMessages);
     setPrefill(undefined);
-    setProblem("");
+    setProblem(undefined);
     setCurrentId(id);
     history.pushState(null, "", `/c/${id}`);
   };
+  /** @param {Error} error @param {string} [chat] */
+  const tell = (error, chat) =>
+    setProblem({
+      message: error.message,
+      isOffline: error instanceof RequestError && error.status === 0,
+      chat,
+    });
   const latestOpen = useRef(open);
   latestOpen.current = open;
 
   const startNew = () => {
     setDrawerOpen(false);
     setPrefill(undefined);
-    setProblem("");
+    setProblem(undefined);
     setCurrentId(makeId());
     history.pushState(null, "", "/");
   };
 
+  const wasLost = useRef(false);
   const { thread, connection } = useThread(currentId, maxMessages, {
     onOpened({ replyId, conversationId }) {
       refreshList();
       if (ownMessages.current.has(replyId)) open(conversationId);
     },
     onGone() {
-      keepDraft(initial.accountName, currentId, "");
+      forgetChat(initial.accountName, currentId);
       refreshList();
       startNew();
     },
@@ -106,7 +118,11 @@ export function App({ initial }) {
     },
     onList: chats.follow,
     onConnection(state) {
-      if (state === "open") refreshList();
+      if (state === "open") {
+        refreshList();
+        if (wasLost.current) setProblem(whenBack);
+      }
+      wasLost.current = state !== "open";
       // After a restart the session has ended, and the 401 reloads the page.
       if (state === "lost") loadState().then(setState, () => undefined);
     },
@@ -114,28 +130,35 @@ export function App({ initial }) {
 
   const current = conversations.find(({ id }) => id === currentId);
   const exists = current !== undefined || thread.items.length > 0;
-  const model = useModel(currentId, exists, setProblem);
+  const model = useModel(currentId, exists, tell);
 
   /** @param {{ id: string, text: string, uploads: string[] }} message */
   const send = async (message) => {
-    if (message.text.trim() === "/settings") {
-      setDialog("settings");
-      return;
-    }
     ownMessages.current.add(message.id);
     addressed.current = "";
-    // The address changes now, since the response may be lost, and a reload opens the same conversation.
-    if (location.pathname === "/" && latestId.current === currentId)
-      history.replaceState(null, "", `/c/${currentId}`);
     await model.save();
     await postTo(currentId, "messages", message);
     refreshList();
   };
 
+  /**
+   * Puts a text and files into the field of this chat, which the person may have left meanwhile.
+   * @param {string} text @param {File[]} files
+   */
+  const putInto = (text, files) => {
+    if (latestId.current === currentId) {
+      setPrefill({ text, files, isAdded: true, nonce: Date.now() });
+      return;
+    }
+    const before = readDraft(state.accountName, currentId);
+    keepDraft(state.accountName, currentId, [before, text].filter((part) => part !== "").join("\n"));
+    addFiles(currentId, files, { limits: state.limits, onProblem: (why) => tell(new Error(why), title) });
+  };
+
   /** Puts its text and files into the composer again. @param {import("./thread-state.js").Item} item */
   const takeBack = async (item) => {
     const files = await downloadFiles(item.files);
-    const putBack = () => setPrefill({ text: item.text, files, isAdded: true, nonce: Date.now() });
+    const putBack = () => putInto(item.text, files);
     try {
       await postTo(currentId, "take-back", { itemId: item.id });
     } catch (error) {
@@ -156,8 +179,7 @@ export function App({ initial }) {
   /** Attaches the picture again, with the command that changes it. @param {Image} image */
   const changeOwn = async (image) => {
     const files = await downloadFiles([image]);
-    const hasDraft = readDraft(state.accountName, currentId) !== "";
-    setPrefill({ text: hasDraft ? "" : "/imagine ", files, isAdded: true, nonce: Date.now() });
+    putInto(readDraft(state.accountName, currentId) === "" ? "/imagine " : "", files);
   };
 
   /** @param {(from: typeof import("./chat-menu.js")) => Promise<string>} branch */
@@ -169,22 +191,22 @@ export function App({ initial }) {
   };
 
   const stop = () => {
-    postTo(currentId, "cancel", {}).catch((/** @type {Error} */ error) => setProblem(error.message));
+    postTo(currentId, "cancel", {}).catch(tell);
   };
 
   const logOut = async () => {
     try {
       await call("POST", "/api/logout", {});
     } catch (error) {
-      const { status, message } = /** @type {import("./api.js").RequestError} */ (error);
       // With a 401 the session had ended before.
-      if (status !== 401) {
+      if (!(error instanceof RequestError) || error.status !== 401) {
         setDrawerOpen(false);
-        setProblem(message);
+        tell(/** @type {Error} */ (error));
         return;
       }
     }
     forgetDrafts();
+    dropFiles();
     location.reload();
   };
 
@@ -204,6 +226,7 @@ export function App({ initial }) {
     hasClosedDrawer.current = false;
   }, [isDrawerOpen]);
 
+  const isAnswering = thread.items.some(isRunning);
   /** @param {Dialog} name */
   const openDialog = (name) => {
     setDrawerOpen(false);
@@ -216,6 +239,7 @@ export function App({ initial }) {
       startNew();
       focusComposer();
     },
+    stop: isAnswering ? stop : undefined,
   });
 
   useEffect(() => {
@@ -228,8 +252,7 @@ export function App({ initial }) {
   useEffect(() => void (document.title = `${title} · Parley`), [title]);
 
   // While there is no connection, another notice says so already.
-  const shownProblem = problem === "" && connection === "open" ? chats.problem : problem;
-  const isAnswering = thread.items.some(isRunning);
+  const shownProblem = problem === undefined ? (connection === "open" ? chats.problem : "") : toText(problem);
   const running = new Set(isAnswering ? [...chats.running, currentId] : chats.running);
   return html`
     <${SkipLink} />
@@ -280,7 +303,9 @@ export function App({ initial }) {
         isNarrow=${isDrawer}
         prefill=${prefill}
         onSend=${send}
-        onProblem=${(/** @type {string} */ why) => setProblem(`${title}: ${why}`)}
+        isConnected=${connection === "open"}
+        onProblem=${(/** @type {Error} */ error) => tell(error, title)}
+        onSettings=${() => setDialog("settings")}
         onStop=${stop}
       />
       <p class="sr-only" role="status" aria-live="polite">${announcement}</p>
@@ -312,6 +337,29 @@ export function App({ initial }) {
       />`
     }
   `;
+}
+
+/**
+ * Removes what was typed and attached to a chat that is gone.
+ * @param {string | undefined} account
+ * @param {string} chat
+ */
+function forgetChat(account, chat) {
+  forgetDrafts({ account, chat });
+  dropFiles(chat);
+}
+
+/** Returns what is left of a problem when the connection is back. @param {Problem | undefined} problem */
+function whenBack(problem) {
+  if (problem?.isOffline !== true) return problem;
+  return problem.chat === undefined
+    ? undefined
+    : { ...problem, message: translate("page.unsent"), isOffline: false };
+}
+
+/** @param {Problem} problem */
+function toText({ chat, message }) {
+  return chat === undefined ? message : `${chat}: ${message}`;
 }
 
 /** Leads people who use the keyboard past the list of chats. */

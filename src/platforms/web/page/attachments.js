@@ -1,13 +1,13 @@
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { call, uploadFile } from "./api.js";
-import { classes, html, makeId, Icon } from "./dom.js";
-import { Preview } from "./lazy-parts.js";
+import { makeId } from "./dom.js";
 import { translate } from "./words.js";
 
 /**
  * @typedef {object} Pending
  * @property {string} key
  * @property {File} file
+ * @property {number | undefined} durationMs of a recording
  * @property {string | undefined} previewUrl
  * @property {number} progress 0 to 1
  * @property {string | undefined} uploadId
@@ -18,98 +18,160 @@ import { translate } from "./words.js";
  */
 
 /**
- * Holds the files that will be sent with the next message. Each is uploaded immediately.
+ * The files that wait in the chats of this window until they are sent or removed, by the key of the draft
+ * (`draftOf`). They outlast the field of their chat.
+ * @type {Map<string, readonly Pending[]>}
+ */
+const waiting = new Map();
+/** @type {Set<() => void>} */
+const watchers = new Set();
+
+/** @param {string} chat @param {(files: readonly Pending[]) => readonly Pending[]} change */
+function change(chat, change) {
+  const files = change(waiting.get(chat) ?? []);
+  if (files.length === 0) waiting.delete(chat);
+  else waiting.set(chat, files);
+  for (const tell of watchers) tell();
+}
+
+/** @param {string} key @param {Partial<Pending>} values */
+function update(key, values) {
+  for (const chat of waiting.keys())
+    change(chat, (all) => all.map((one) => (one.key === key ? { ...one, ...values } : one)));
+}
+
+/** @param {Pending} one */
+function freePreview({ previewUrl }) {
+  if (previewUrl !== undefined) URL.revokeObjectURL(previewUrl);
+}
+
+/** Removes a file from its chat, and from the server. @param {Pending} one */
+function remove(one) {
+  one.abort.abort();
+  freePreview(one);
+  // The server removes unsent uploads after some hours anyway.
+  if (one.uploadId !== undefined) call("DELETE", `/api/uploads/${one.uploadId}`).catch(() => undefined);
+  for (const chat of waiting.keys()) change(chat, (all) => all.filter(({ key }) => key !== one.key));
+}
+
+/** Removes the files that wait in a chat, or without one, in all. @param {string} [chat] */
+export function dropFiles(chat) {
+  const files = chat === undefined ? [...waiting.values()].flat() : (waiting.get(chat) ?? []);
+  for (const one of files) remove(one);
+}
+
+/** Moves the files that wait in a chat to another one. @param {string} from @param {string} to */
+export function moveFiles(from, to) {
+  const files = waiting.get(from) ?? [];
+  change(from, () => []);
+  change(to, (others) => [...others, ...files]);
+}
+
+// Only the files themselves are in memory, so the browser asks before they are lost.
+window.addEventListener("beforeunload", (event) => {
+  if (waiting.size > 0) event.preventDefault();
+});
+
+/**
+ * Adds files to a chat. Each is uploaded at once.
+ * @param {string} chat as `draftOf` returns it
+ * @param {Iterable<File>} files
+ * @param {object} options
+ * @param {{ maxFileBytes: number, maxRecordingBytes: number, maxFiles: number }} options.limits
+ * @param {(problem: string) => void} options.onProblem
+ * @param {number} [options.durationMs] of a recording
+ */
+export function addFiles(chat, files, { limits, onProblem, durationMs }) {
+  for (const file of files) {
+    if ((waiting.get(chat)?.length ?? 0) >= limits.maxFiles) {
+      onProblem(translate("page.too-many-files", { max: limits.maxFiles }));
+      return;
+    }
+    // The server decides what may be a recording, since browsers do not know the type of each.
+    const isOther = /^(?:image|text|application)\//.test(file.type);
+    const maxBytes = isOther ? limits.maxFileBytes : limits.maxRecordingBytes;
+    if (file.size > maxBytes) {
+      onProblem(translate("page.file-too-large", { name: file.name, max: Math.round(maxBytes / 1_000_000) }));
+      continue;
+    }
+    if (file.size === 0) {
+      onProblem(translate("page.file-empty", { name: file.name }));
+      continue;
+    }
+    const one = upload(file, durationMs);
+    change(chat, (all) => [...all, one]);
+  }
+}
+
+/** Begins to upload a file. @param {File} file @param {number | undefined} durationMs @returns {Pending} */
+function upload(file, durationMs) {
+  const key = makeId();
+  const abort = new AbortController();
+  const done = uploadFile(file, {
+    durationMs,
+    signal: abort.signal,
+    onProgress: (progress) => update(key, { progress }),
+  }).then(
+    ({ id, isReadable }) => {
+      const problem = isReadable ? undefined : translate("page.unreadable-kind");
+      update(key, { uploadId: id, progress: 1, isUnreadable: !isReadable, problem });
+      return id;
+    },
+    (/** @type {Error} */ error) => {
+      if (!abort.signal.aborted) update(key, { problem: error.message });
+      return undefined;
+    },
+  );
+  const isShown = file.type.startsWith("image/") || file.type.startsWith("audio/");
+  return {
+    key,
+    file,
+    durationMs,
+    previewUrl: isShown ? URL.createObjectURL(file) : undefined,
+    progress: 0,
+    uploadId: undefined,
+    problem: undefined,
+    isUnreadable: false,
+    abort,
+    done,
+  };
+}
+
+/**
+ * Returns the files that wait in a chat, kept up to date.
+ * @param {string} chat as `draftOf` returns it
  * @param {{ maxFileBytes: number, maxRecordingBytes: number, maxFiles: number }} limits
  * @param {(problem: string) => void} onProblem
  */
-export function usePendingFiles(limits, onProblem) {
-  const [pending, setPending] = useState(/** @type {readonly Pending[]} */ ([]));
-  const latest = useRef(pending);
-  latest.current = pending;
-
-  const update = useCallback((/** @type {string} */ key, /** @type {Partial<Pending>} */ change) => {
-    setPending((all) => all.map((one) => (one.key === key ? { ...one, ...change } : one)));
+export function usePendingFiles(chat, limits, onProblem) {
+  const [, setCount] = useState(0);
+  useEffect(() => {
+    const tell = () => setCount((count) => count + 1);
+    watchers.add(tell);
+    return () => void watchers.delete(tell);
   }, []);
-
-  /** @param {Iterable<File>} files @param {number} [durationMs] */
-  const add = (files, durationMs) => {
-    let free = limits.maxFiles - latest.current.length;
-    for (const file of files) {
-      if (free <= 0) {
-        onProblem(translate("page.too-many-files", { max: limits.maxFiles }));
-        return;
-      }
-      // The server decides what may be a recording, since browsers do not know the type of each.
-      const isOther = /^(?:image|text|application)\//.test(file.type);
-      const maxBytes = isOther ? limits.maxFileBytes : limits.maxRecordingBytes;
-      if (file.size > maxBytes) {
-        onProblem(
-          translate("page.file-too-large", {
-            name: file.name,
-            max: Math.round(maxBytes / 1_000_000),
-          }),
-        );
-        continue;
-      }
-      if (file.size === 0) {
-        onProblem(translate("page.file-empty", { name: file.name }));
-        continue;
-      }
-      free -= 1;
-      const key = makeId();
-      const abort = new AbortController();
-      const done = uploadFile(file, {
-        durationMs,
-        signal: abort.signal,
-        onProgress: (progress) => update(key, { progress }),
-      }).then(
-        ({ id, isReadable }) => {
-          const problem = isReadable ? undefined : translate("page.unreadable-kind");
-          update(key, { uploadId: id, progress: 1, isUnreadable: !isReadable, problem });
-          return id;
-        },
-        (/** @type {Error} */ error) => {
-          if (!abort.signal.aborted) update(key, { problem: error.message });
-          return undefined;
-        },
-      );
-      const isShown = file.type.startsWith("image/") || file.type.startsWith("audio/");
-      const previewUrl = isShown ? URL.createObjectURL(file) : undefined;
-      setPending((all) => [
-        ...all,
-        {
-          key,
-          file,
-          previewUrl,
-          progress: 0,
-          uploadId: undefined,
-          problem: undefined,
-          isUnreadable: false,
-          abort,
-          done,
-        },
-      ]);
-    }
+  return {
+    pending: waiting.get(chat) ?? [],
+    /** @param {Iterable<File>} files @param {number} [durationMs] */
+    add: (files, durationMs) => addFiles(chat, files, { limits, onProblem, durationMs }),
+    remove,
+    /** Uploads those again that failed. @param {readonly Pending[]} files */
+    retry: (files) =>
+      files.map((one) => {
+        if (one.problem === undefined || one.isUnreadable) return one;
+        const next = upload(one.file, one.durationMs);
+        freePreview(one);
+        for (const of of waiting.keys())
+          change(of, (all) => all.map((other) => (other.key === one.key ? next : other)));
+        return next;
+      }),
+    /** Forgets files that were sent. @param {readonly Pending[]} sent */
+    clear: (sent) => {
+      for (const one of sent) freePreview(one);
+      const keys = new Set(sent.map(({ key }) => key));
+      for (const of of waiting.keys()) change(of, (all) => all.filter(({ key }) => !keys.has(key)));
+    },
   };
-
-  /** @param {Pending} one */
-  const remove = (one) => {
-    one.abort.abort();
-    if (one.previewUrl !== undefined) URL.revokeObjectURL(one.previewUrl);
-    // The server removes unsent uploads after some hours anyway.
-    if (one.uploadId !== undefined) call("DELETE", `/api/uploads/${one.uploadId}`).catch(() => undefined);
-    setPending((all) => all.filter((other) => other.key !== one.key));
-  };
-
-  /** Removes files after they were sent. @param {readonly Pending[]} sent */
-  const clear = (sent) => {
-    for (const one of sent) if (one.previewUrl !== undefined) URL.revokeObjectURL(one.previewUrl);
-    setPending((all) =>
-      all.filter((one) => !sent.includes(one) && !sent.some((other) => other.key === one.key)),
-    );
-  };
-
-  return { pending, add, remove, clear };
 }
 
 /**
@@ -132,81 +194,6 @@ async function downloadFile(url, name) {
   if (!response.ok) throw new Error(translate("page.file-unreadable", { name }));
   const blob = await response.blob();
   return new File([blob], name, { type: blob.type });
-}
-
-/** Lists files to send. @param {{ pending: readonly Pending[], onRemove: (one: Pending) => void }} props */
-export function PendingFiles({ pending, onRemove }) {
-  const [opened, setOpened] = useState(/** @type {Pending | undefined} */ (undefined));
-  if (pending.length === 0) return null;
-  return html`<ul class="pending" aria-label=${translate("page.files-to-send")}>
-      ${pending.map(
-        (one) =>
-          html`<li key=${one.key} class=${classes("chip", one.problem !== undefined && "has-problem")}>
-            ${
-              canOpen(one)
-                ? html`<button
-                    type="button"
-                    class="chip-open"
-                    title=${translate("page.preview", { name: one.file.name })}
-                    onClick=${() => setOpened(one)}
-                  >
-                    <${ChipContent} one=${one} />
-                  </button>`
-                : html`<${ChipContent} one=${one} />`
-            }
-            <button
-              type="button"
-              class="quiet"
-              aria-label=${translate("page.remove-file", { name: one.file.name })}
-              onClick=${() => onRemove(one)}
-            >
-              <${Icon} name="close" />
-            </button>
-          </li>`,
-      )}
-    </ul>
-    ${opened !== undefined && html`<${Preview} one=${opened} onClose=${() => setOpened(undefined)} />`}`;
-}
-
-/** Whether a file can be seen. A recording can be heard when it is sent. @param {Pending} one */
-function canOpen({ file, uploadId, problem }) {
-  return uploadId !== undefined && problem === undefined && !/^(?:audio|video)\//.test(file.type);
-}
-
-/** @param {{ one: Pending }} props */
-function ChipContent({ one }) {
-  return html`${
-      one.file.type.startsWith("image/") && one.previewUrl !== undefined
-        ? html`<img src=${one.previewUrl} alt="" />`
-        : html`<span class="chip-icon"
-            ><${Icon} name=${one.file.type.startsWith("audio/") ? "mic" : "file"}
-          /></span>`
-    }
-    <span class="chip-text">
-      <span class="chip-name">${one.file.name}</span>${" "}
-      <span class="chip-state">${stateOf(one)}</span>
-      ${
-        one.uploadId === undefined &&
-        one.problem === undefined &&
-        html`<progress
-          value=${one.progress}
-          max="1"
-          aria-label=${translate("page.upload-of", { name: one.file.name })}
-        ></progress>`
-      }
-    </span>`;
-}
-
-/** Returns its size, or what keeps it from being sent. @param {Pending} one */
-function stateOf({ problem, uploadId, file }) {
-  return problem ?? (uploadId === undefined ? translate("page.uploading") : sizeOf(file.size));
-}
-
-/** @param {number} bytes */
-function sizeOf(bytes) {
-  return bytes < 1_000_000
-    ? `${Math.max(1, Math.round(bytes / 1000))} KB`
-    : `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { toUsageText } from "./times.js";
 import { exportAddress, loadChatMarkdown, loadUsage, postTo, uploadFile } from "./api.js";
 import { downloadFiles } from "./attachments.js";
-import { copyText, html, makeId, Icon } from "./dom.js";
+import { copyText, html, isComposing, makeId, Icon } from "./dom.js";
 import { Menu } from "./menu.js";
 import { translate } from "./words.js";
 import { useEffect, useRef, useState, useLayoutEffect } from "preact/hooks";
@@ -137,7 +137,7 @@ export function Renaming({ title, onDone }) {
   };
   /** @param {KeyboardEvent} event */
   const onKey = (event) => {
-    if (event.isComposing || (event.key !== "Enter" && event.key !== "Escape")) return;
+    if (isComposing(event) || (event.key !== "Enter" && event.key !== "Escape")) return;
     event.preventDefault();
     event.stopPropagation();
     end(event.key === "Enter" ? (field.current?.value.trim() ?? "") : undefined);

@@ -1,9 +1,9 @@
 import { mayHaveTakenEffect, suggestModels } from "./api.js";
-import { PendingFiles, useDroppedFiles, usePendingFiles } from "./attachments.js";
+import { useDroppedFiles, usePendingFiles } from "./attachments.js";
 import { accept, commandOf, complete, toValue } from "./completion.js";
-import { html, classes, makeId, Icon, withCode } from "./dom.js";
-import { draftOf, keepDraft, readDraft } from "./drafts.js";
-import { RecorderBar } from "./lazy-parts.js";
+import { html, classes, isComposing, makeId, Icon, withCode } from "./dom.js";
+import { draftOf, keepDraft, readDraft, takeAddress } from "./drafts.js";
+import { PendingFiles, RecorderBar } from "./lazy-parts.js";
 import { translate } from "./words.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
@@ -23,25 +23,31 @@ const isTouch = window.matchMedia("(pointer: coarse)").matches;
  * @param {import("../views.ts").StateView} props.state
  * @param {boolean} props.isAnswering
  * @param {boolean} props.isNarrow
+ * @param {boolean} props.isConnected
  * @param {Prefill | undefined} props.prefill
  * @param {(message: { id: string, text: string, uploads: string[] }) => Promise<void>} props.onSend
- * @param {(problem: string) => void} props.onProblem told why a message was not sent whose chat was left
+ * @param {(error: Error) => void} props.onProblem told why a message was not sent whose chat was left
+ * @param {() => void} props.onSettings
  * @param {() => void} props.onStop
  */
 export function Composer(props) {
-  const { conversationId, state, isAnswering, isNarrow, prefill, onSend, onProblem, onStop } = props;
+  const { conversationId, state, isAnswering, isNarrow, isConnected, prefill } = props;
+  const { onSend, onProblem, onSettings, onStop } = props;
   const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   const picker = useRef(/** @type {HTMLInputElement | null} */ (null));
   const account = state.accountName;
-  const [text, setText] = useState(() => readDraft(account, draftOf(conversationId)));
+  const chat = draftOf(conversationId);
+  const [text, setText] = useState(() => readDraft(account, chat));
   const [caret, setCaret] = useState(text.length);
   const [problem, setProblem] = useState("");
   const [isSending, setSending] = useState(false);
+  /** Whether what is in the field could not be sent, because Parley was not reached. */
+  const [isUnsent, setUnsent] = useState(false);
   /** The text that is being sent, and what was entered below it meanwhile, which is sent next. */
   const sent = useRef("");
   const entered = useRef("");
   const [isRecording, setRecording] = useState(false);
-  const { pending, add, remove, clear } = usePendingFiles(state.limits, setProblem);
+  const { pending, add, remove, retry, clear } = usePendingFiles(chat, state.limits, setProblem);
   const isOver = useDroppedFiles((files) => add(files));
   const { completion, index, onListKey } = useCompletion(text, caret, state.commands);
   const command = commandOf(text, state.commands);
@@ -53,6 +59,7 @@ export function Composer(props) {
     setText(value);
     setCaret(newCaret);
     setProblem("");
+    setUnsent(false);
     if (!isSending) dropSendId(conversationId);
     keepDraft(account, draftOf(conversationId), value);
   };
@@ -88,6 +95,11 @@ export function Composer(props) {
     picker.current.accept = "";
   }, [prefill?.nonce]);
 
+  // With the connection back, what kept the message from being sent is over.
+  useEffect(() => {
+    if (isConnected && isUnsent) setProblem("");
+  }, [isConnected]);
+
   /** Returns what of a text is not on its way. @param {string} now */
   const withoutSent = (now) => (now.startsWith(sent.current) ? now.slice(sent.current.length) : now);
 
@@ -99,37 +111,41 @@ export function Composer(props) {
       setProblem(translate("page.remove-first", { name: unreadable.file.name }));
       return;
     }
-    // The person may leave the chat meanwhile: there is no field then, and the address is another chat's.
-    let draft = draftOf(conversationId);
-    /** @param {string} why */
-    const tell = (why) => (field.current === null ? onProblem : setProblem)(why);
+    if (text.trim() === "/settings") {
+      replaceText("");
+      onSettings();
+      return;
+    }
+    // The chat has its address from now on: the person may leave it meanwhile, or the response may be lost.
+    takeAddress(account, conversationId);
+    /** @param {Error} why */
+    const tell = (why) => {
+      if (field.current === null) return onProblem(why);
+      setProblem(why.message);
+      setUnsent(mayHaveTakenEffect(why));
+    };
     sent.current = text;
     setSending(true);
     setProblem("");
+    setUnsent(false);
     try {
-      const uploads = await Promise.all(pending.map((one) => one.done));
+      const files = retry(pending);
+      const uploads = await Promise.all(files.map((one) => one.done));
       const ready = uploads.filter((id) => id !== undefined);
       if (ready.length < uploads.length) {
-        tell(translate("page.not-uploaded"));
+        tell(new Error(translate("page.not-uploaded")));
         return;
       }
       const content = { text, uploads: ready };
-      const sending = onSend({ id: takeSendId(conversationId, content), ...content });
-      // A new chat has its address now.
-      if (field.current !== null && draftOf(conversationId) !== draft) {
-        keepDraft(account, draft, "");
-        draft = draftOf(conversationId);
-        keepDraft(account, draft, field.current.value);
-      }
-      await sending;
-      clear(pending);
+      await onSend({ id: takeSendId(conversationId, content), ...content });
+      clear(files);
       // This keeps what was typed while the message was being sent.
       if (field.current !== null) replaceText(withoutSent(field.current.value));
-      else keepDraft(account, draft, withoutSent(readDraft(account, draft)));
+      else keepDraft(account, conversationId, withoutSent(readDraft(account, conversationId)));
     } catch (error) {
       entered.current = "";
       if (!mayHaveTakenEffect(error)) dropSendId(conversationId);
-      tell(/** @type {Error} */ (error).message);
+      tell(/** @type {Error} */ (error));
     } finally {
       setSending(false);
       field.current?.focus();
@@ -153,7 +169,7 @@ export function Composer(props) {
 
   /** @param {KeyboardEvent} event */
   const onKeyDown = (event) => {
-    if (event.isComposing) return;
+    if (isComposing(event)) return;
     if (onListKey(event, acceptSuggestion)) return;
     if (event.key !== "Enter" || event.shiftKey || isTouch) return;
     event.preventDefault();
@@ -206,13 +222,17 @@ export function Composer(props) {
     }
     <div class="composer">
       ${completion !== undefined && html`<${CompletionList} completion=${completion} index=${index} onTake=${acceptSuggestion} />`}
-      <${PendingFiles} pending=${pending} onRemove=${remove} />
+      ${pending.length > 0 && html`<${PendingFiles} pending=${pending} onRemove=${remove} />`}
       ${
         isRecording &&
         html`<${RecorderBar}
-          onDone=${(/** @type {File} */ file, /** @type {number} */ durationMs) => {
+          onDone=${(
+            /** @type {File} */ file,
+            /** @type {number} */ durationMs,
+            /** @type {string} */ reason,
+          ) => {
+            endRecording(reason);
             add([file], durationMs);
-            endRecording();
           }}
           onCancel=${() => endRecording()}
           onProblem=${endRecording}
@@ -260,6 +280,13 @@ export function Composer(props) {
     <p id="composer-problem" class="composer-problem" role="alert">
       ${tooMany > 0 ? translate("page.too-long", { length: text.length, over: tooMany }) : withCode(problem)}
     </p>
+    ${
+      isUnsent &&
+      html`<p class="unsent" role="status">
+        ${translate("page.unsent")}
+        <button type="button" onClick=${() => void send()}>${translate("page.send-again")}</button>
+      </p>`
+    }
     ${
       tooMany > 0 &&
       html`<button type="button" class="attach-text" onClick=${attachText}>

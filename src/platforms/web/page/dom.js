@@ -85,6 +85,15 @@ export function useAction() {
   return { problem, setProblem, isBusy, run };
 }
 
+/**
+ * Whether a key belongs to a word that is being composed, as in Japanese or Chinese. Safari ends the
+ * composition before the Enter that confirms it, which has the code 229 alone.
+ * @param {KeyboardEvent} event
+ */
+export function isComposing(event) {
+  return event.isComposing || event.keyCode === 229;
+}
+
 /** Returns the ref of a dialog that is shown over everything else at once. */
 export function useDialog() {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));

@@ -1,10 +1,34 @@
+import { moveFiles } from "./attachments.js";
+import { makeId } from "./dom.js";
+
+/**
+ * What a person types belongs to its chat and its window: it is kept by both, and no window erases what
+ * another one shows.
+ */
+
 /** The draft key of a chat that has no message yet. */
 const newChat = "new";
 /** Past this number the oldest draft goes. */
 const maxDrafts = 50;
+/** A draft that has not changed for this long is one of a window that is gone. */
+const abandonedMs = 24 * 60 * 60 * 1000;
+
+/** This window's name in the keys of its drafts. A reload keeps it. */
+const windowId = nameWindow();
+
+function nameWindow() {
+  try {
+    const id = sessionStorage.getItem("window") ?? makeId();
+    sessionStorage.setItem("window", id);
+    return id;
+  } catch {
+    // The browser lets no page store anything.
+    return "";
+  }
+}
 
 /** @param {string | undefined} account @param {string} chat */
-const storageKey = (account, chat) => `draft ${account ?? ""}\n${chat}`;
+const chatKey = (account, chat) => `draft ${account ?? ""}\n${chat}\n`;
 
 /** Returns the chat part of a draft's key. New chats share one. @param {string} conversationId */
 export function draftOf(conversationId) {
@@ -12,29 +36,62 @@ export function draftOf(conversationId) {
 }
 
 /**
- * Reads what was typed into the field of a chat and not sent. It stays in this browser.
+ * Gives a new chat its address, and what was typed into it and attached to it with it.
+ * @param {string | undefined} account
+ * @param {string} conversationId
+ */
+export function takeAddress(account, conversationId) {
+  if (location.pathname !== "/") return;
+  const text = readDraft(account, newChat);
+  keepDraft(account, newChat, "");
+  keepDraft(account, conversationId, text);
+  moveFiles(newChat, conversationId);
+  history.replaceState(null, "", `/c/${conversationId}`);
+}
+
+/**
+ * Reads what was typed into the field of a chat in this window and not sent. It stays in this browser. What a
+ * closed window has left in the chat becomes this window's.
  * @param {string | undefined} account
  * @param {string} chat as `draftOf` returns it
  * @returns {string}
  */
 export function readDraft(account, chat) {
   try {
-    const stored = localStorage.getItem(storageKey(account, chat)) ?? "";
-    return stored.slice(stored.indexOf("\n") + 1);
+    const own = localStorage.getItem(chatKey(account, chat) + windowId);
+    return own === null ? takeLeftDraft(account, chat) : parseDraft(own).text;
   } catch {
-    // The browser lets no page store anything.
     return "";
   }
 }
 
+/** @param {string | undefined} account @param {string} chat */
+function takeLeftDraft(account, chat) {
+  const before = Date.now() - abandonedMs;
+  const left = draftKeys(chatKey(account, chat))
+    .map((key) => ({ key, ...parseDraft(localStorage.getItem(key)) }))
+    .filter(({ at }) => at <= before)
+    .toSorted((a, b) => b.at - a.at)[0];
+  if (left === undefined) return "";
+  keepDraft(account, chat, left.text);
+  localStorage.removeItem(left.key);
+  return left.text;
+}
+
+/** @param {string | null} stored */
+function parseDraft(stored) {
+  const value = stored ?? "";
+  return { at: Number.parseInt(value, 10), text: value.slice(value.indexOf("\n") + 1) };
+}
+
 /**
- * Keeps what was typed. An empty text removes it.
+ * Keeps what was typed in this window. An empty text removes it.
  * @param {string | undefined} account
  * @param {string} chat
  * @param {string} text
  */
 export function keepDraft(account, chat, text) {
-  const key = storageKey(account, chat);
+  const key = chatKey(account, chat) + windowId;
   try {
     if (text === "") {
       localStorage.removeItem(key);
@@ -42,7 +99,7 @@ export function keepDraft(account, chat, text) {
     }
     const drafts = draftKeys();
     if (drafts.length >= maxDrafts && !drafts.includes(key)) {
-      const ages = drafts.map((one) => ({ one, at: Number.parseInt(localStorage.getItem(one) ?? "", 10) }));
+      const ages = drafts.map((one) => ({ one, at: parseDraft(localStorage.getItem(one)).at }));
       const oldest = ages.toSorted((a, b) => a.at - b.at)[0];
       if (oldest !== undefined) localStorage.removeItem(oldest.one);
     }
@@ -52,15 +109,38 @@ export function keepDraft(account, chat, text) {
   }
 }
 
-/** Removes all drafts of every account, since somebody else may use this browser next. */
-export function forgetDrafts() {
+/**
+ * Removes the drafts of all windows: of one chat, or without one, of every account, since somebody else may
+ * use this browser next.
+ * @param {{ account: string | undefined, chat: string }} [of]
+ */
+export function forgetDrafts(of) {
   try {
-    for (const key of draftKeys()) localStorage.removeItem(key);
+    for (const key of draftKeys(of && chatKey(of.account, of.chat))) localStorage.removeItem(key);
   } catch {
     // The browser lets no page store anything, so there are no drafts.
   }
 }
 
-function draftKeys() {
-  return Object.keys(localStorage).filter((key) => key.startsWith("draft "));
+function draftKeys(prefix = "draft ") {
+  return Object.keys(localStorage).filter((key) => key.startsWith(prefix));
 }
+
+/** Moves the time of this window's drafts, so that others see whether it is open. @param {number} ms */
+function moveOwn(ms) {
+  try {
+    for (const key of draftKeys().filter((one) => one.endsWith(`\n${windowId}`))) {
+      const { at, text } = parseDraft(localStorage.getItem(key));
+      localStorage.setItem(key, `${Math.min(Date.now(), at + ms)}\n${text}`);
+    }
+  } catch {
+    // The browser lets no page store anything.
+  }
+}
+
+// The next window takes what a closed one leaves. A reload, or a way back, makes it this window's again.
+window.addEventListener("pagehide", () => moveOwn(-abandonedMs));
+window.addEventListener("pageshow", (event) => {
+  if (event.persisted) moveOwn(abandonedMs);
+});
+moveOwn(abandonedMs);

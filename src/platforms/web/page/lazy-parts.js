@@ -72,13 +72,17 @@ const chatMenu = () => import("./chat-menu.js");
 const searchDialog = () => import("./search-dialog.js");
 const markdown = () => import("./markdown.js");
 
+export const ModelList = lazy(() => import("./model-list.js"), "ModelList", { styles: ["model-list"] });
+export const PendingFiles = lazy(() => import("./pending-files.js"), "PendingFiles", {
+  styles: ["pending-files"],
+});
 export const SettingsPanel = lazy(() => import("./settings.js"), "SettingsPanel", {
   styles: ["settings", "account"],
 });
 export const SearchDialog = lazy(searchDialog, "SearchDialog", { styles: ["search"] });
 export const ShortcutsDialog = lazy(searchDialog, "ShortcutsDialog", { styles: ["shortcuts"] });
 export const ActionForm = lazy(() => import("./action-form.js"), "ActionForm", { styles: ["settings"] });
-export const RecorderBar = lazy(() => import("./recorder.js"), "RecorderBar");
+export const RecorderBar = lazy(() => import("./recorder.js"), "RecorderBar", { styles: ["recorder"] });
 export const Lightbox = lazy(() => import("./lightbox.js"), "Lightbox", { styles: ["lightbox"] });
 export const Preview = lazy(() => import("./lightbox.js"), "Preview", { styles: ["preview"] });
 export const ChatMenu = lazy(chatMenu, "ChatMenu", { styles: ["chat-menu"] });

@@ -1,4 +1,4 @@
-import { html, classes, useAction, withCode, Icon } from "./dom.js";
+import { html, classes, isComposing, useAction, withCode, Icon } from "./dom.js";
 import { Foot, Sources } from "./foot.js";
 import { Markdown } from "./lazy-parts.js";
 import { isRunning, noticesOf } from "./thread-state.js";
@@ -378,6 +378,7 @@ function Editor({ item, onEdit, onAskAnew, onClose }) {
 
   /** @param {KeyboardEvent} event */
   const onKeyDown = (event) => {
+    if (isComposing(event)) return;
     if (event.key === "Escape") {
       event.stopPropagation();
       onClose();

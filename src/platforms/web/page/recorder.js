@@ -7,9 +7,9 @@ const maxMs = 10 * 60_000;
 const types = ["audio/webm;codecs=opus", "audio/ogg;codecs=opus", "audio/mp4"];
 
 /**
- * Requests the microphone and starts recording.
- * @returns {Promise<{ level: () => number, stop: () => Promise<File>, cancel: () => void, startedAt: number
- *   }>}
+ * Requests the microphone and starts recording. `ended` resolves to what was recorded when it was stopped, or
+ * when the microphone is gone.
+ * @returns {Promise<{ level: () => number, stop: () => void, ended: Promise<File>, startedAt: number }>}
  */
 async function startRecording() {
   const stream = await navigator.mediaDevices.getUserMedia({ audio: true });
@@ -27,11 +27,19 @@ async function startRecording() {
     for (const track of stream.getTracks()) track.stop();
     void context.close();
   };
-  recorder.start(1000);
-  const startedAt = performance.now();
   const time = new Date().toTimeString().slice(0, 8).replaceAll(":", "-");
+  /** @type {Promise<File>} */
+  const ended = new Promise((resolve) => {
+    recorder.addEventListener("stop", () => {
+      release();
+      const plain = (recorder.mimeType || "audio/webm").split(";")[0] ?? "audio/webm";
+      const extension = plain.split("/")[1] ?? "webm";
+      resolve(new File(chunks, `voice-${time}.${extension}`, { type: plain }));
+    });
+  });
+  recorder.start(1000);
   return {
-    startedAt,
+    startedAt: performance.now(),
     /** Returns the loudness from 0 to 1. */
     level() {
       analyser.getFloatTimeDomainData(samples);
@@ -39,64 +47,61 @@ async function startRecording() {
       return Math.min(1, Math.sqrt(power) * 4);
     },
     stop() {
-      return new Promise((resolve) => {
-        recorder.onstop = () => {
-          release();
-          const plain = (recorder.mimeType || "audio/webm").split(";")[0] ?? "audio/webm";
-          const extension = plain.split("/")[1] ?? "webm";
-          resolve(new File(chunks, `voice-${time}.${extension}`, { type: plain }));
-        };
-        recorder.stop();
-      });
+      // A recorder whose microphone is gone has stopped by itself.
+      if (recorder.state !== "inactive") recorder.stop();
     },
-    cancel() {
-      recorder.onstop = release;
-      recorder.stop();
-    },
+    ended,
   };
 }
 
 /**
- * Replaces the text field while a voice note is recorded.
+ * Replaces the text field while a voice note is recorded. What was recorded is kept when the bar goes away,
+ * unless it was cancelled.
  * @param {object} props
- * @param {(file: File, durationMs: number) => void} props.onDone
+ * @param {(file: File, durationMs: number, reason?: string) => void} props.onDone `reason` says why it ended
+ *   by itself
  * @param {() => void} props.onCancel
  * @param {(reason: string) => void} props.onProblem
  */
 export function RecorderBar({ onDone, onCancel, onProblem }) {
   const recording = useRef(/** @type {Awaited<ReturnType<typeof startRecording>> | undefined} */ (undefined));
   const doneButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
-  const isOver = useRef(false);
+  const state = useRef(/** @type {"on" | "done" | "cancelled"} */ ("on"));
+  const latest = useRef(onDone);
+  latest.current = onDone;
   const [elapsedMs, setElapsed] = useState(0);
   const [level, setLevel] = useState(0);
   const [isOn, setOn] = useState(false);
 
-  const finish = () => {
-    if (isOver.current || recording.current === undefined) return;
-    isOver.current = true;
-    const durationMs = Math.round(performance.now() - recording.current.startedAt);
-    void recording.current.stop().then((file) => onDone(file, durationMs));
+  /** @param {"done" | "cancelled"} how */
+  const end = (how) => {
+    if (state.current !== "on") return;
+    state.current = how;
+    recording.current?.stop();
   };
-
   const cancel = () => {
-    if (isOver.current) return;
-    isOver.current = true;
-    recording.current?.cancel();
+    end("cancelled");
     onCancel();
   };
 
   useEffect(() => {
     startRecording().then(
       (started) => {
-        if (isOver.current) {
-          started.cancel();
-          return;
-        }
         recording.current = started;
-        setOn(true);
+        if (state.current !== "on") {
+          state.current = "cancelled";
+          started.stop();
+        } else setOn(true);
+        void started.ended.then((file) => {
+          const durationMs = Math.round(performance.now() - started.startedAt);
+          const isUnasked = state.current === "on";
+          if (isUnasked) state.current = "done";
+          if (state.current === "done")
+            latest.current(file, durationMs, isUnasked ? translate("page.record.ended") : undefined);
+        });
       },
       (/** @type {Error} */ error) => {
-        isOver.current = true;
+        state.current = "cancelled";
         onProblem(
           error.name === "NotFoundError"
             ? translate("page.record.no-microphone")
@@ -105,18 +110,19 @@ export function RecorderBar({ onDone, onCancel, onProblem }) {
       },
     );
     const timer = setInterval(() => {
-      if (recording.current === undefined || isOver.current) return;
+      if (recording.current === undefined || state.current !== "on") return;
       const elapsed = performance.now() - recording.current.startedAt;
       setElapsed(elapsed);
       setLevel(recording.current.level());
-      if (elapsed >= maxMs) finish();
+      if (elapsed >= maxMs) end("done");
     }, 100);
+    /** @param {BeforeUnloadEvent} event */
+    const onLeave = (event) => event.preventDefault();
+    window.addEventListener("beforeunload", onLeave);
     return () => {
       clearInterval(timer);
-      if (!isOver.current) {
-        isOver.current = true;
-        recording.current?.cancel();
-      }
+      window.removeEventListener("beforeunload", onLeave);
+      end("done");
     };
   }, []);
 
@@ -128,7 +134,9 @@ export function RecorderBar({ onDone, onCancel, onProblem }) {
   const clock = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
   /** @param {KeyboardEvent} event */
   const onKey = (event) => {
-    if (event.key === "Escape") cancel();
+    if (event.key !== "Escape") return;
+    event.preventDefault();
+    cancel();
   };
   return html`<div
     class="recorder"
@@ -149,7 +157,7 @@ export function RecorderBar({ onDone, onCancel, onProblem }) {
       >${isOn ? translate("page.record.recording") : translate("page.record.waiting")}</span
     >
     <button type="button" onClick=${cancel}>${translate("page.cancel")}</button>
-    <button type="button" class="primary" ref=${doneButton} onClick=${finish} disabled=${!isOn}>
+    <button type="button" class="primary" ref=${doneButton} onClick=${() => end("done")} disabled=${!isOn}>
       ${translate("page.record.done")}
     </button>
   </div>`;

@@ -1,5 +1,5 @@
 import { searchChats } from "./api.js";
-import { classes, closeBeside, html, useDialog, CloseButton, Icon } from "./dom.js";
+import { classes, closeBeside, html, isComposing, useDialog, CloseButton, Icon } from "./dom.js";
 import { controlKey } from "./shortcuts.js";
 import { language, translate } from "./words.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -42,7 +42,7 @@ export function SearchDialog({ recent, onOpen, onClose }) {
   };
   /** @param {KeyboardEvent} event */
   const onKey = (event) => {
-    if (event.isComposing) return;
+    if (isComposing(event)) return;
     if (event.key === "ArrowDown") setIndex(Math.min(index + 1, shown.length - 1));
     else if (event.key === "ArrowUp") setIndex(Math.max(0, index - 1));
     else if (event.key === "Enter" && marked !== undefined) take(marked);
@@ -190,6 +190,7 @@ export function ShortcutsDialog({ onClose }) {
     [translate("page.keys.line"), ["Shift", "Enter"]],
     [translate("page.keys.edit"), ["↑"]],
     [translate("page.keys.rename"), ["F2"]],
+    [translate("page.stop"), ["Esc"]],
     [translate("page.keys.close"), ["Esc"]],
     [translate("page.keys.list"), ["?"]],
   ];

@@ -1,3 +1,4 @@
+import { isComposing } from "./dom.js";
 import { useEffect, useRef } from "preact/hooks";
 
 /** The modifier key of shortcuts as people know it. */
@@ -5,7 +6,11 @@ export const controlKey = /mac|iphone|ipad/i.test(navigator.userAgent) ? "⌘" :
 
 /**
  * Handles the page's keyboard shortcuts. They do not work while a dialog is open, which has keys of its own.
- * @param {{ search: () => void, startNew: () => void, list: () => void }} actions
+ * @param {object} actions
+ * @param {() => void} actions.search
+ * @param {() => void} actions.startNew
+ * @param {() => void} actions.list
+ * @param {(() => void) | undefined} actions.stop there is one while an answer is being made
  */
 export function useShortcuts(actions) {
   const latest = useRef(actions);
@@ -14,11 +19,12 @@ export function useShortcuts(actions) {
     /** @param {KeyboardEvent} event */
     const onKey = (event) => {
       const action = actionOf(event);
-      if (action === undefined) return;
-      event.preventDefault();
-      if (document.querySelector("dialog[open]") !== null) return;
+      if (action === undefined || (action === "stop" && latest.current.stop === undefined)) return;
+      const isCovered = document.querySelector("dialog[open], :popover-open") !== null;
+      if (!isCovered || action !== "stop") event.preventDefault();
+      if (isCovered) return;
       if (action === "edit") lastEditButton()?.click();
-      else latest.current[action]();
+      else latest.current[action]?.();
     };
     document.addEventListener("keydown", onKey);
     return () => document.removeEventListener("keydown", onKey);
@@ -27,10 +33,10 @@ export function useShortcuts(actions) {
 
 /**
  * @param {KeyboardEvent} event
- * @returns {"search" | "startNew" | "list" | "edit" | undefined}
+ * @returns {"search" | "startNew" | "list" | "edit" | "stop" | undefined}
  */
 function actionOf(event) {
-  if (event.isComposing || event.altKey || event.defaultPrevented) return undefined;
+  if (isComposing(event) || event.altKey || event.defaultPrevented) return undefined;
   const hasControl = event.ctrlKey || event.metaKey;
   const key = event.key.toLowerCase();
   if (hasControl) {
@@ -39,6 +45,7 @@ function actionOf(event) {
     return key === "/" ? "list" : undefined;
   }
   const field = event.target instanceof Element ? event.target.closest("textarea, input, select") : null;
+  if (key === "escape" && !event.shiftKey) return "stop";
   if (key === "?" && field === null) return "list";
   const isEmpty = field instanceof HTMLTextAreaElement && field.matches(".composer *") && field.value === "";
   return key === "arrowup" && isEmpty && !event.shiftKey && lastEditButton() !== undefined

@@ -33,7 +33,9 @@ export function Sidebar(props) {
   }, [isOpen]);
   /** @param {KeyboardEvent} event */
   const onKey = (event) => {
-    if (event.key === "Escape" && isDrawer) onClose();
+    if (event.key !== "Escape" || !isDrawer) return;
+    event.preventDefault();
+    onClose();
   };
   const groups = useGroups(chats.conversations);
   return html`
