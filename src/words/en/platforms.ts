@@ -136,7 +136,6 @@ export const platformMessages = {
 
 /** What Slack shows of the bot as an agent, such as sessions, App Home, shortcuts and feedback. */
 export const slackAgentMessages = {
-  "slack.session-untitled": "Conversation",
   "slack.unshown": "Slack took the file twice and did not show it.",
   "slack.home.use": "How to use Parley",
   "slack.home.commands": "Commands",
@@ -144,7 +143,6 @@ export const slackAgentMessages = {
   "slack.home.usage": "Your usage",
   "sources.title": "Sources",
   "press.rated": "Thank you. Your rating is stored with the answer.",
-  "slack.shortcut.where": "The answer comes in your direct messages with Parley.",
   "slack.welcome":
     "Hello, I am Parley. I answer questions, look at pictures and files, draw, and write down voice notes. Mention me in a message, and I answer in its thread; there you can go on without mentioning me. I answer nothing else here. {command} says more.",
   "slack.models.search": "Type a part of a model's name",

@@ -2,12 +2,7 @@ import { checkMessageBlocks } from "./blocks.ts";
 import { checkSuggestions } from "./external-selects.ts";
 import { SlackApiError, toText, type Fields } from "./workspace.ts";
 
-const emptyAcks: ReadonlySet<string> = new Set([
-  "block_actions",
-  "message_action",
-  "shortcut",
-  "view_closed",
-]);
+const emptyAcks: ReadonlySet<string> = new Set(["block_actions", "message_action", "view_closed"]);
 
 /**
  * Returns what Slack refuses in the payload of an acknowledgement, or `undefined` if it accepts it.

@@ -11,14 +11,12 @@ export interface SeenHome {
   readonly choices: readonly string[];
 }
 
-/** What a person does with the app outside of channels: in its Home tab, and with global shortcuts. */
+/** What a person does with the app outside of channels: in its Home tab. */
 export interface HomeActs {
   opensHome(): void;
   opensMessagesTab(): void;
   /** Returns the Home tab, or `undefined` if the app has published none. */
   home(): SeenHome | undefined;
-  /** Uses the global shortcut with that label. It has no channel. */
-  usesGlobalShortcut(label: string): Promise<Interaction>;
   /** Chooses in a select of the Home tab. @throws Error if the person does not see it */
   choosesAtHome(label: string): Promise<Interaction>;
 }
@@ -51,7 +49,7 @@ const labelOf = (option: Fields): string => toText((option["text"] as Fields)["t
 export function createHomeActs(options: HomeActsOptions): HomeActs {
   const { context, directMessages, common, makeTrigger, interact } = options;
   const { workspace, hub, homes, installation } = context;
-  const { id: user, teamId } = options.user;
+  const { id: user } = options.user;
   const viewOf = () => homes.get(user);
   /** Adds the fields that a view has in payloads. */
   const toPayload = ({ id, view }: { id: string; view: Fields }): Fields => ({
@@ -99,17 +97,6 @@ export function createHomeActs(options: HomeActsOptions): HomeActs {
           ((element["options"] ?? []) as Fields[]).map(labelOf),
         ),
       };
-    },
-    usesGlobalShortcut(label) {
-      if (teamId !== workspace.teamId) throw new Error(`${label} is a shortcut of another workspace's app`);
-      // This payload has neither a channel nor a response_url.
-      return interact("interactive", {
-        ...common(),
-        type: "shortcut",
-        callback_id: installation.globalShortcut(label),
-        action_ts: workspace.nextTs(),
-        trigger_id: makeTrigger(),
-      });
     },
     async choosesAtHome(label) {
       const published = viewOf();

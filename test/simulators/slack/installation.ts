@@ -6,8 +6,6 @@ export interface Installation {
   hasCommand(command: string): boolean;
   /** Returns the `callback_id` of the message shortcut with that label. @throws Error if there is none */
   shortcut(label: string): string;
-  /** Does the same for a global shortcut. */
-  globalShortcut(label: string): string;
   subscribesTo(event: string): boolean;
   /** Whether it is declared as an agent, with sessions and suggested prompts. */
   readonly isAgent: boolean;
@@ -32,7 +30,6 @@ export function createInstallation(manifest: Fields | undefined): Installation {
       scopes: undefined,
       hasCommand: () => true,
       shortcut: (label) => label,
-      globalShortcut: (label) => label,
       subscribesTo: () => true,
       isAgent: true,
       hasHome: true,
@@ -45,9 +42,9 @@ export function createInstallation(manifest: Fields | undefined): Installation {
   const commands = new Set((features["slash_commands"] ?? []).map(({ command }) => command));
   const shortcuts = features["shortcuts"] ?? [];
   const events = new Set(settings.event_subscriptions?.bot_events ?? []);
-  /** Returns the `callback_id` of a shortcut. */
-  function shortcutOf(type: string, label: string): string {
-    const found = shortcuts.find((shortcut) => shortcut["type"] === type && shortcut["name"] === label);
+  /** Returns the `callback_id` of a message shortcut. */
+  function shortcutOf(label: string): string {
+    const found = shortcuts.find((shortcut) => shortcut["type"] === "message" && shortcut["name"] === label);
     if (found?.["callback_id"] === undefined) throw new Error(`the manifest has no shortcut "${label}"`);
     return found["callback_id"];
   }
@@ -55,8 +52,7 @@ export function createInstallation(manifest: Fields | undefined): Installation {
   return {
     scopes: oauth.scopes?.bot,
     hasCommand: (command) => commands.has(command),
-    shortcut: (label) => shortcutOf("message", label),
-    globalShortcut: (label) => shortcutOf("global", label),
+    shortcut: shortcutOf,
     subscribesTo: (event) => events.has(event),
     isAgent: features["agent_view"] !== undefined,
     loadsOptions: loadsOptions(manifest["settings"] as Fields),

@@ -172,12 +172,6 @@ const conversationInfo: Method = (args, context) => {
   return { channel: { id: channel.id, name: channel.name, is_im: channel.kind === "im", is_member: true } };
 };
 
-const conversationOpen: Method = (args, { workspace }) => {
-  const user = need(args, "users");
-  if (!workspace.users.has(user)) throw new SlackApiError("user_not_found");
-  return { channel: { id: workspace.directMessagesOf(user).id } };
-};
-
 const viewsOpen: Method = (args, context) => {
   const trigger = context.triggers.get(need(args, "trigger_id"));
   if (trigger === undefined) throw new SlackApiError("invalid_trigger_id");
@@ -211,7 +205,6 @@ export const otherMethods: Readonly<Record<string, { readonly scope?: string; re
   "bots.info": { scope: "users:read", run: botInfo },
   "conversations.history": { run: history },
   "conversations.info": { scope: "channels:read", run: conversationInfo },
-  "conversations.open": { scope: "im:write", run: conversationOpen },
   "conversations.replies": { run: replies },
   "users.info": { scope: "users:read", run: userInfo },
   "views.open": { run: viewsOpen },

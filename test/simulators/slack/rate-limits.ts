@@ -7,7 +7,6 @@ import type { Clock } from "./clock.ts";
 const tierPerMinute = { 1: 1, 2: 20, 3: 50, 4: 100 } as const;
 
 const tiers: Readonly<Record<string, keyof typeof tierPerMinute>> = {
-  "agents.sessions.rename": 3,
   "agents.sessions.setStatus": 3,
   "apps.connections.open": 2,
   "assistant.threads.setSuggestedPrompts": 3,
@@ -22,7 +21,6 @@ const tiers: Readonly<Record<string, keyof typeof tierPerMinute>> = {
   "chat.update": 3,
   "conversations.history": 3,
   "conversations.info": 3,
-  "conversations.open": 3,
   "conversations.replies": 3,
   "files.completeUploadExternal": 4,
   "files.delete": 3,

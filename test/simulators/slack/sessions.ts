@@ -108,20 +108,7 @@ const setStatus: Method = (args, context) => {
   };
 };
 
-/** Renames a session. @see https://docs.slack.dev/reference/methods/agents.sessions.rename */
-const rename: Method = (args, context) => {
-  const at = threadOf(args, context);
-  const title = need(args, "title");
-  if (title.length > maxTitleChars) throw new SlackApiError("invalid_arguments");
-  const session = sessionIn(context, at.channel, at.thread);
-  if (session === undefined) throw new SlackApiError("not_authorized");
-  const endsAt = context.clock.now() + processingMs;
-  context.sessions.push({ ...at, status: session.status, title, endsAt });
-  return { title };
-};
-
 /** The `agents.sessions.*` methods with the scope that each needs. */
 export const sessionMethods: Readonly<Record<string, { readonly scope: string; readonly run: Method }>> = {
   "agents.sessions.setStatus": { scope: "chat:write", run: setStatus },
-  "agents.sessions.rename": { scope: "chat:write", run: rename },
 };

@@ -142,7 +142,6 @@ const grantedScopes = [
   "groups:history",
   "groups:read",
   "im:history",
-  "im:write",
   "mpim:history",
   "users:read",
 ];

@@ -70,59 +70,7 @@ describe.each<SlackMode>(["socket", "http"])("invited to a channel, over %s, Par
   });
 });
 
-describe.each<SlackMode>(["socket", "http"])("the global shortcut, over %s", (mode) => {
-  test("opens a form, and the answer is in the person's direct messages", async () => {
-    story = await stage.begin({}, mode);
-    const { slack } = story;
-    const ana = slack.person("Ana");
-    expect(await ana.usesGlobalShortcut("Ask Parley")).toMatchObject({ kind: "acknowledged" });
-    const form = await slack.waitFor("the form", () => ana.modal());
-    expect(form.inputs.find(({ isOptional }) => !isOptional)?.label).toBe("Prompt");
-    for (const metadata of ["", "null", "{}"])
-      expect(await ana.submitsModal({ Prompt: "why?" }, {}, metadata)).toEqual({
-        errors: { prompt: "This form can no longer be read. Close it and open it again." },
-      });
-    expect(await ana.submitsModal({ Prompt: "why is the sky blue?" })).toMatchObject({
-      kind: "acknowledged",
-    });
-    const answer = await slack.waitFor("the answer", () =>
-      slack
-        .directMessages(ana)
-        .saidByBot()
-        .find(({ body }) => body.includes("You said: why is the sky blue?")),
-    );
-    expect(answer.onlyFor).toBeUndefined();
-  });
-
-  test("says in direct messages why the form does not open", async () => {
-    story = await stage.begin({}, mode);
-    const { slack } = story;
-    const ana = slack.person("Ana");
-    slack.revokeScope("im:write");
-    await ana.usesGlobalShortcut("Ask Parley");
-    const told = await slack.waitFor("the notice", () => slack.directMessages(ana).saidByBot()[0]);
-    expect(told.text).toContain("im:write");
-    expect(ana.modal()).toBeUndefined();
-  });
-
-  test("shows a refusal in the form", async () => {
-    let eveId = "";
-    story = await stage.start({
-      mode,
-      settings: (slack) => {
-        eveId = slack.person("Eve").id;
-        return { DENY: `slack:user:${eveId}` };
-      },
-    });
-    const eve = story.slack.person("Eve", { id: eveId });
-    await eve.usesGlobalShortcut("Ask Parley");
-    await story.slack.waitFor("the form", () => eve.modal());
-    const result = await eve.submitsModal({ Prompt: "hello" });
-    expect(JSON.stringify(result)).toContain("access rules exclude you");
-  });
-});
-
-test("two workspaces: each has its welcome and its answers", async () => {
+test("two workspaces: each has its welcome", async () => {
   const two = await stage.startInTwo();
   story = two;
   const { workspace } = two;
@@ -132,14 +80,5 @@ test("two workspaces: each has its welcome and its answers", async () => {
     const ideas = place.channel("ideas", [ana], { withBot: false });
     ana.invitesBot(ideas.id);
     await welcomeIn(ideas);
-    await ana.usesGlobalShortcut("Ask Parley");
-    await slack.waitFor("the form", () => ana.modal());
-    await ana.submitsModal({ Prompt: `in ${place.teamId}` });
-    await slack.waitFor("the answer", () =>
-      place
-        .directMessages(ana)
-        .saidByBot()
-        .find(({ body }) => body.includes(`You said: in ${place.teamId}`)),
-    );
   }
 });

@@ -89,20 +89,6 @@ describe("the session of a thread", () => {
     expect(statuses()).toEqual(["processing", "active"]);
   });
 
-  test("is renamed when its first message is edited or deleted", async () => {
-    story = await stage.start({ chat: () => ({ ...toStream("an answer", 3), eventEveryMs: 100 }) });
-    const { slack } = story;
-    const ana = slack.person("Ana");
-    const thread = ana.sends({ channel: ana.directMessages, text: "my password is hunter2" });
-    const title = () => slack.sessionIn(ana.directMessages, thread)?.title;
-    await slack.waitFor("the title", () => title() === "my password is hunter2");
-    await story.answerTo(ana.directMessages, thread);
-    ana.edits(thread, "what is a password?", { channel: ana.directMessages });
-    await slack.waitFor("the new title", () => title() === "what is a password?");
-    slack.directMessages(ana).deleteMessage(thread);
-    await slack.waitFor("no title", () => title() === "Conversation");
-  });
-
   test("is left alone where Slack has none, and every question is answered", async () => {
     story = await stage.start({ chat: () => ({ ...toStream("an answer", 3), eventEveryMs: 100 }) });
     const { slack } = story;

@@ -28,7 +28,6 @@ type Call = <T>(
 /** Parley works without these scopes; the text says what is missing then. */
 const optionalScopes: Readonly<Record<string, string>> = {
   "assistant:write": "no status, no suggested prompts, no Stop button of Slack's",
-  "im:write": "no form of the shortcut Ask Parley",
 };
 
 const requestTimeoutMs = 10_000;

@@ -1,6 +1,5 @@
 import { usageOf, type Command } from "../../../core/command.ts";
 import { ParleyError } from "../../../core/errors.ts";
-import { askShortcut } from "../intake/modal.ts";
 import { shortcutPrefix } from "../intake/commands.ts";
 import { cutText } from "../reply/escape-markdown.ts";
 import { translate } from "../../../words/translate.ts";
@@ -28,7 +27,6 @@ export const botScopes = [
   "groups:history",
   "groups:read",
   "im:history",
-  "im:write",
   "mpim:history",
   "users:read",
 ] as const;
@@ -105,7 +103,7 @@ export function createManifest(
         suggested_prompts: suggestedPrompts(),
       },
       bot_user: { display_name: "Parley", always_online: true },
-      shortcuts: [...toAskShortcut(commands), ...all.flatMap((command) => toShortcut(command))],
+      shortcuts: all.flatMap((command) => toShortcut(command)),
       slash_commands: all.map((command) => ({
         command: toSlashCommand(command, options.commandPrefix ?? ""),
         ...(socketMode ? {} : { url: at(eventsPath) }),
@@ -155,13 +153,6 @@ function toSlashCommand({ name }: Command, prefix: string): string {
 function toUsageHint(command: Command): { usage_hint?: string } {
   const hint = usageOf(command).split(" ").slice(1).join(" ");
   return hint === "" ? {} : { usage_hint: cutText(hint, 1000) };
-}
-
-function toAskShortcut(commands: ReadonlyMap<string, Command>): Record<string, string>[] {
-  const { callbackId, name, command } = askShortcut;
-  const asked = commands.get(command);
-  if (asked === undefined) return [];
-  return [{ name, type: "global", callback_id: callbackId, description: cutText(asked.description, 150) }];
 }
 
 function toShortcut({ name, description, messageCommand }: Command): Record<string, string>[] {

@@ -8,7 +8,7 @@ import { systemClock, inTime } from "../../../support/clock.ts";
 import { createKeyedQueue } from "../../../support/queues.ts";
 import { backoffMs, backoffs, retry } from "../../../support/retry.ts";
 import { toTitle } from "../../../support/text.ts";
-import { currentLocale, inLanguage, translate } from "../../../words/translate.ts";
+import { currentLocale, inLanguage } from "../../../words/translate.ts";
 import {
   teamOf,
   placesAround,
@@ -18,7 +18,6 @@ import {
   toMessageKey,
   toReplyAddress,
   toUnixMs,
-  type MessageRef,
   toChannelPlace,
   toChannelTerm,
   toConversationId,
@@ -34,7 +33,7 @@ import type { SlackApi, Identity } from "../transport/web-api.ts";
 import { createRecent } from "../../../support/recent.ts";
 
 interface IncomingOptions {
-  readonly api: Pick<SlackApi, "message" | "messagesAfter" | "renameSession">;
+  readonly api: Pick<SlackApi, "message" | "messagesAfter">;
   readonly identity: Identity;
   readonly people: People;
   readonly read: MessageReader;
@@ -339,15 +338,6 @@ export function createIncoming(options: IncomingOptions) {
     else await addressee.hear(placement);
   }
 
-  /** Renames the session of a thread whose first message has changed. Most threads have none. */
-  function retitle({ channel, ts }: MessageRef, text: string): void {
-    const title = toTitle(text);
-    options.saveTitle(toMessageKey(identity.teamId, channel, ts), title);
-    api
-      .renameSession(channel, ts, title === "" ? translate("slack.session-untitled") : title)
-      .catch((error: unknown) => log.debug({ err: error }, "Slack session not renamed"));
-  }
-
   /**
    * Reports an edited message of a person or another app, and returns `false` if the event is no change of a
    * message. A message also changes when Slack adds the preview of a link to it, and when replies to it are
@@ -365,7 +355,6 @@ export function createIncoming(options: IncomingOptions) {
       ? isEdited(message, before)
       : addressee.isByApp(message) && contentOf(message) !== contentOf(before ?? {});
     if (!isReported) return true;
-    let text: string | undefined;
     let placement: Placement | undefined;
     // The microseconds of this time order edits.
     const editedAt = Number(event.event_ts ?? message.edited?.ts ?? message.ts) * 1000;
@@ -376,7 +365,6 @@ export function createIncoming(options: IncomingOptions) {
       // The receiver may call this later.
       async read({ wasAsked = false }) {
         const content = await withLookupTime(clock, () => read(message));
-        ({ text } = content);
         placement = isPersons ? await addressee.placeOf(message, { wasAsked }) : undefined;
         const isAside = placement !== undefined && placement.kind !== "question";
         return isAside ? { ...content, isAside } : content;
@@ -386,8 +374,6 @@ export function createIncoming(options: IncomingOptions) {
     if (outcome === "unknown" && isPersons && (await acceptEdited(message, editedAt)) === "duplicate")
       outcome = await receiver.messageEdited(edited);
     if (outcome === "edited" && placement !== undefined) await addressee.hear(placement);
-    if (outcome === "edited" && isPersons && isThreadRoot(message) && text !== undefined)
-      retitle(message, text);
     return true;
   }
 
@@ -409,10 +395,7 @@ export function createIncoming(options: IncomingOptions) {
     const message = { ts, channel, ...(thread === undefined ? {} : { thread_ts: thread }) };
     const keys = [keyOf(message)];
     const [conversationId, inChannel] = conversationsOf(message);
-    // A thread without replies is gone, and its title with it.
-    const isTitled = isTombstone && isThreadRoot(message) && (await receiver.knows(conversationId));
     await receiver.deleted({ kind: "messages", conversationId, keys });
-    if (isTitled) retitle(message, "");
     // The message may have been answered in the channel itself.
     if (thread === undefined && !isDirectMessages(channel) && (await receiver.knows(inChannel)))
       await receiver.deleted({ kind: "messages", conversationId: inChannel, keys });

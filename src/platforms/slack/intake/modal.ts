@@ -1,14 +1,11 @@
-import type { App, types } from "@slack/bolt";
+import type { types } from "@slack/bolt";
 import { choiceLabel, menuLabel, optionDescription, optionTitle } from "../../../core/command-input.ts";
 import { type Command, type Option, freeTextOption } from "../../../core/command.ts";
 import type { RawOption } from "../../../core/events.ts";
 import type { Receiver } from "../../../core/platform.ts";
 import { translate } from "../../../words/translate.ts";
-import { toCallerText } from "../press/notices.ts";
 import { toAttachment } from "./files.ts";
 import { inputAction, noModel, readInput, toModelSelect, toOption, toPlain } from "../press/form-modal.ts";
-import { toPlainContent, toPlainSection } from "../reply/message-blocks.ts";
-import type { HandlersOf, TeamHandlers } from "../transport/listeners.ts";
 
 /** A modal's `private_metadata` keeps this, as at most 3,000 characters of JSON. */
 export interface ModalMemory {
@@ -141,41 +138,4 @@ export function parseModal(
 function titleOf(name: string): string {
   const title = name.replaceAll(/[-_]/g, " ");
   return title.charAt(0).toUpperCase() + title.slice(1);
-}
-
-/** People use this global shortcut from everywhere in Slack. Its name has at most 24 characters. */
-export const askShortcut = { callbackId: "parley_ask", name: "Ask Parley", command: "ask" } as const;
-
-/**
- * Registers the global shortcut: the form of `/ask`, answered in the person's direct messages with the bot,
- * as if the command was used there.
- */
-export function registerAskShortcut(app: App, commands: ReadonlyMap<string, Command>, of: HandlersOf): void {
-  const command = commands.get(askShortcut.command);
-  if (command === undefined) return;
-  /** Tells the person in direct messages, since the shortcut has no place of its own to answer in. */
-  async function tell(user: string, error: unknown, { api, log }: TeamHandlers): Promise<void> {
-    const text = toCallerText(error);
-    try {
-      await api.post(user, undefined, toPlainContent(text));
-    } catch (failure) {
-      log.warn({ err: failure }, "notice to caller failed");
-    }
-  }
-
-  app.shortcut(askShortcut.callbackId, async ({ shortcut, context, ack }) => {
-    await ack();
-    const handlers = of(context);
-    const { api, receiver, log } = handlers;
-    const { id: user } = shortcut.user;
-    try {
-      const channel = await api.openDirectMessages(user);
-      const modal = toModal(command, { channel }, { receiver });
-      const blocks = [toPlainSection(translate("slack.shortcut.where")), ...modal.blocks];
-      await api.openModal(shortcut.trigger_id, { ...modal, blocks });
-    } catch (error) {
-      log.warn({ err: error }, "form of the global shortcut not opened");
-      await tell(user, error, handlers);
-    }
-  });
 }

@@ -9,7 +9,6 @@ import { toConversationId } from "../address.ts";
 import type { MessageEvent, createIncoming } from "../intake/incoming.ts";
 import { registerCommands, type CommandCalls } from "../intake/commands.ts";
 import { reportDeletedChannel } from "../install/uninstall.ts";
-import { registerAskShortcut } from "../intake/modal.ts";
 import { suggestedPrompts } from "../install/manifest.ts";
 import type { Teams } from "../team.ts";
 import type { Origins, People } from "../people.ts";
@@ -81,7 +80,6 @@ export function registerListeners(
   registerEvents(app, of);
   registerCommands(app, { commands, commandPrefix }, of);
   registerModelSelects(app, receiver);
-  registerAskShortcut(app, commands, of);
   registerPresses(app, of);
 }
 

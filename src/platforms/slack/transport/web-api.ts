@@ -355,23 +355,11 @@ export function createSlackApi(call: Call, scheduler: DeliveryScheduler, clock: 
         }),
       );
     },
-    async renameSession(channel: string, thread: string, title: string): Promise<void> {
-      await show(lanes.renames, noticeTiming, (client) =>
-        client.agents.sessions.rename({ channel_id: channel, thread_ts: thread, title }),
-      );
-    },
     async suggestPrompts(channel: string, prompts: { title: string; message: string }[]): Promise<void> {
       // With a `thread_ts` the call returns ok and does nothing.
       await call("assistant.threads.setSuggestedPrompts", (client) =>
         client.assistant.threads.setSuggestedPrompts({ channel_id: channel, prompts }),
       );
-    },
-    /** Resolves to the channel of a person's direct messages with the bot. */
-    async openDirectMessages(userId: string): Promise<string> {
-      const { channel } = await call("conversations.open", (client) =>
-        client.conversations.open({ users: userId }),
-      );
-      return String(channel?.id);
     },
     async publishHome(userId: string, view: types.HomeView): Promise<void> {
       await call("views.publish", (client) => client.views.publish({ user_id: userId, view }));
@@ -405,7 +393,6 @@ export const lanes = {
   appendStream: "chat.appendStream",
   stopStream: "chat.stopStream",
   sessions: "agents.sessions.setStatus",
-  renames: "agents.sessions.rename",
   ephemeral: "chat.postEphemeral",
   uploads: "files.completeUploadExternal",
 } as const;
@@ -428,7 +415,6 @@ const perMinute: Readonly<Record<string, number>> = {
   [lanes.stopStream]: 20,
   [lanes.update]: 50,
   [lanes.sessions]: 50,
-  [lanes.renames]: 50,
   [lanes.remove]: 50,
   [lanes.appendStream]: 100,
   [lanes.uploads]: 100,

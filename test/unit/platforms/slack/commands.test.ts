@@ -114,6 +114,10 @@ describe("slash commands", () => {
         { label: "Model", isOptional: true },
       ],
     });
+    for (const metadata of ["", "null", "{}"])
+      expect(await ana.submitsModal({}, { File: await voice() }, metadata)).toMatchObject({
+        errors: { file: "This form can no longer be read. Close it and open it again." },
+      });
     const result = await ana.submitsModal({ Hint: "Parley" }, { File: await voice() });
     expect(result).toEqual({ kind: "acknowledged", ack: {} });
     expect(calls()).toMatchObject([

@@ -32,10 +32,9 @@ describe("the manifest", () => {
     });
     const labels = [...commands.values()].flatMap(({ messageCommand }) => messageCommand?.label ?? []);
     expect(labels).toContain("Ask about this");
-    expect(features.shortcuts.map(({ name, type }) => [name, type])).toEqual([
-      ["Ask Parley", "global"],
-      ...labels.map((label) => [label, "message"]),
-    ]);
+    expect(features.shortcuts.map(({ name, type }) => [name, type])).toEqual(
+      labels.map((label) => [label, "message"]),
+    );
   });
 
   test("puts the prefix before every command", () => {
@@ -92,7 +91,6 @@ describe("what the manifest declares", () => {
    */
   const scopesOfMethod: Readonly<Record<string, readonly string[]>> = {
     "agents.sessions.setStatus": ["chat:write"],
-    "agents.sessions.rename": ["chat:write"],
     "apps.connections.open": [],
     "assistant.threads.setSuggestedPrompts": ["assistant:write"],
     "auth.test": [],
@@ -106,9 +104,9 @@ describe("what the manifest declares", () => {
     "chat.update": ["chat:write"],
     "conversations.history": ["channels:history", "groups:history", "im:history", "mpim:history"],
     "conversations.info": ["channels:read", "groups:read"],
-    "conversations.open": ["im:write"],
     "conversations.replies": ["channels:history", "groups:history", "im:history", "mpim:history"],
     "files.completeUploadExternal": ["files:write"],
+    "files.delete": ["files:write"],
     "files.getUploadURLExternal": ["files:write"],
     "files.delete": ["files:write"],
     "files.info": ["files:read"],

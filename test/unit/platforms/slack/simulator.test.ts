@@ -95,8 +95,8 @@ describe("the simulator refuses", () => {
   });
 
   test("a missing scope", async () => {
-    slack.revokeScope("im:write");
-    expect(await call("conversations.open", { users: ana.id })).toBe("missing_scope");
+    slack.revokeScope("users:read");
+    expect(await call("users.info", { user: ana.id })).toBe("missing_scope");
   });
 
   test("an edit of more than 4,000 bytes after escaping", async () => {
