@@ -137,11 +137,8 @@ export interface Teams {
    * @throws ParleyError `platform-unauthorized` where the app is not installed there
    */
   find(teamId: string): Promise<Team>;
-  /**
-   * Resolves to the workspaces whose apps handle a payload. There are several for an edit or a deletion in a
-   * channel that they share, and none where the payload is nobody's.
-   */
-  handling(body: Record<string, unknown>): Promise<readonly Team[]>;
+  /** Resolves to the workspace that a payload is about, and to `undefined` where it is nobody's. */
+  handling(body: Record<string, unknown>): Promise<Team | undefined>;
   all(): readonly Team[];
   /** Returns what follows where the payload ends an installation, and otherwise `undefined`. */
   ending(body: Record<string, unknown>): (() => Promise<void>) | undefined;
@@ -176,7 +173,7 @@ export async function openSingleTeam(botToken: string, around: TeamSurroundings)
     loaded: () => team,
     withChannel: () => team,
     find: () => Promise.resolve(team),
-    handling: (body) => Promise.resolve(isOfOthers(body, team.id) ? [] : [team]),
+    handling: (body) => Promise.resolve(isOfOthers(body, team.id) ? undefined : team),
     all: () => [team],
     // What is stored stays, because a new token is for the same people.
     ending: (body) =>

@@ -7,12 +7,7 @@ import type { MethodContext } from "./methods.ts";
 import { createOAuth, type Approval, type OAuth } from "./oauth.ts";
 import { createRateLimits } from "./rate-limits.ts";
 import { createSlackServer, type ApiCall, type Fault, type ResponseUrl } from "./server.ts";
-import type { Person } from "./person.ts";
-import {
-  createSimulatedWorkspace,
-  type SimulatedChannel,
-  type SimulatedWorkspace,
-} from "./simulated-workspace.ts";
+import { createSimulatedWorkspace, type SimulatedWorkspace } from "./simulated-workspace.ts";
 import { createSocketHub } from "./socket.ts";
 import { toTranscript } from "./transcript.ts";
 import { createWorkspace, type Fields, type WorkspaceOptions } from "./workspace.ts";
@@ -40,11 +35,6 @@ export interface SlackSimulator extends SimulatedWorkspace {
   addWorkspace(options?: { readonly enterpriseId?: string }): SimulatedWorkspace;
   /** Approves the app as a person of the workspace does. Returns where Slack redirects the browser to. */
   approve(authorizeUrl: string, workspace: SimulatedWorkspace, approval?: Approval): string;
-  /**
-   * Shares the channel of one workspace with another (Slack Connect), with the bots and people of both. An
-   * event names the workspace of its author as the only authorization.
-   */
-  share(channel: SimulatedChannel, withWorkspace: SimulatedWorkspace, people: readonly Person[]): void;
   /** Makes the bot token belong to another app than the app-level token. */
   mixApps(): void;
   /** The bot token is of a whole organisation instead of one workspace. */
@@ -199,20 +189,6 @@ export async function createSlackSimulator(options: SimulatorOptions = {}): Prom
       },
       approve(authorizeUrl: string, of: SimulatedWorkspace, approval?: Approval) {
         return oauth.approve(authorizeUrl, byHandle.get(of) ?? context, approval);
-      },
-      share(channel: SimulatedChannel, withWorkspace: SimulatedWorkspace, people: readonly Person[]) {
-        const to = byHandle.get(withWorkspace)?.workspace;
-        const from = contexts.find((one) => one.workspace.channels.has(channel.id))?.workspace;
-        const shared = from?.channels.get(channel.id);
-        if (to === undefined || from === undefined || shared === undefined)
-          throw new Error("not two workspaces");
-        for (const id of [to.botUserId, ...people.map((person) => person.id)]) shared.members.add(id);
-        to.channels.set(shared.id, shared);
-        // Slack describes the people of a shared channel to both.
-        for (const [id, user] of [...from.users, ...to.users]) {
-          from.users.set(id, user);
-          to.users.set(id, user);
-        }
       },
       installForOrganisation() {
         workspace.enterpriseId = workspace.id("E");

@@ -126,7 +126,7 @@ export interface Workspace {
   findMessage(channel: string, ts: string): SlackMessage | undefined;
 }
 
-/** Workspaces may share a channel, where no two messages have the same `ts`. */
+/** No two messages have the same `ts`, also in different workspaces. */
 const lastMicros = new WeakMap<Clock, number>();
 
 /** The scopes of the generated manifest. */

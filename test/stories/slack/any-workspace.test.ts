@@ -244,64 +244,6 @@ describe("two workspaces", () => {
     }
   });
 
-  /** Installs the app in two workspaces that share a channel, with a person of each. */
-  async function shareChannel() {
-    const { slack } = await begin({ settings: { SLACK_EXTERNAL_PEOPLE: "answered" } });
-    const [first, second] = [slack.addWorkspace(), slack.addWorkspace()];
-    await install(first);
-    await install(second);
-    const [ana, bo] = [first.person("Ana"), second.person("Bo")];
-    const channel = first.channel("partners", [ana]);
-    slack.share(channel, second, [bo]);
-    return { slack, first, second, ana, bo, channel };
-  }
-
-  test("that share a channel: whoever writes in a thread is answered by the bot whose thread it is", async () => {
-    const { first, second, ana, bo, channel } = await shareChannel();
-    const root = ana.sends({ channel: channel.id, text: "one", mentionBot: true });
-    expect((await answerIn(first, channel.id, root)).text).toBe("You said: one");
-    bo.sends({ channel: channel.id, thread: root, text: "parley, two" });
-    await answerIn(first, channel.id, root, 1);
-    ana.sends({ channel: channel.id, thread: root, text: "parley, three" });
-    await answerIn(first, channel.id, root, 2);
-    const own = bo.sends({ channel: channel.id, text: "four", mentionBot: true });
-    expect((await answerIn(second, channel.id, own)).text).toBe("You said: four");
-    ana.sends({ channel: channel.id, thread: own, text: "parley, five" });
-    await answerIn(second, channel.id, own, 1);
-    expect(story.asked().map((turns) => turns.length)).toEqual([1, 3, 5, 1, 3]);
-    expect(channel.saidByBot().map(({ thread }) => thread)).toEqual([root, root, root, own, own]);
-    expect(tokensOfPosts()).toEqual(new Set([first.botToken, second.botToken]));
-  });
-
-  test("that share a channel: what people edit there reaches the bot that was asked, and the one that has read it", async () => {
-    const { slack, first, second, ana, bo, channel } = await shareChannel();
-    // Slack names the workspace of the author alone, so that both must have spoken here.
-    ana.sends({ channel: channel.id, text: "Hello from the first" });
-    const root = bo.sends({ channel: channel.id, text: "Our code name is Heron" });
-    const where = { channel: channel.id, isMarkup: true };
-    const toFirst = (text: string) => `<@${first.botUserId}> ${text}`;
-    const question = bo.sends({ channel: channel.id, thread: root, markup: toFirst("is Egret better?") });
-    await answerIn(first, channel.id, root);
-    expect(story.asked().at(-1)!.map(textOf).join("\n")).toContain("Heron");
-    bo.edits(question, toFirst("is it good?"), where);
-    await slack.waitFor("the answer to the edit", () =>
-      channel.saidByBot(root).some(({ text }) => text.includes("is it good?")),
-    );
-    bo.edits(root, "Our code name is nothing", where);
-    await slack.waitFor("its acknowledgement", () =>
-      second.deliveries.some(
-        ({ payload, outcome }) =>
-          outcome === "acknowledged" && JSON.stringify(payload).includes("Our code name is nothing"),
-      ),
-    );
-    bo.sends({ channel: channel.id, thread: root, markup: toFirst("which one is it?") });
-    const lastAsked = () => story.asked().at(-1)!.map(textOf).join("\n");
-    await slack.waitFor("the last question", () => lastAsked().includes("which one is it?"));
-    const asked = lastAsked();
-    expect(asked).toContain("Our code name is nothing");
-    expect(asked).not.toMatch(/Heron|Egret/);
-  });
-
   test("when one removes the app, everything of it is erased and nothing of the other", async () => {
     const { slack, first, second, ana, bo } = await both();
     const one = ana.sends({ channel: ana.directMessages, text: "words of the first" });

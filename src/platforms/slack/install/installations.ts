@@ -153,75 +153,10 @@ export function teamsOfPayload(body: Fields): readonly PayloadTeam[] {
   return [...new Set(ids)].map((teamId) => ({ teamId, enterpriseId }));
 }
 
-/** This is an event of a channel that several organisations share. */
-export interface SharedEvent {
-  readonly channel: string;
-  /** This is the `ts` of the root of the thread, or of the message itself. */
-  readonly root: string;
-  readonly text: string;
-  /** A message was edited or deleted. */
-  readonly isChange: boolean;
-}
-
-export function sharedEventOf(body: Fields): SharedEvent | undefined {
-  if (body["is_ext_shared_channel"] !== true) return undefined;
-  const event = fieldsOf(body["event"]);
-  const channel = textOf(event["channel"]);
-  // The event of an edit or a deletion has the message inside of it.
-  const messages = [event["message"], event["previous_message"], event].map(fieldsOf);
-  const [root] = [
-    ...messages.map((message) => message["thread_ts"]),
-    ...messages.map((message) => message["ts"]),
-  ].filter((ts) => textOf(ts) !== undefined) as string[];
-  if (channel === undefined || root === undefined) return undefined;
-  const isChange = event["subtype"] === "message_changed" || event["subtype"] === "message_deleted";
-  return { channel, root, text: textOf(event["text"]) ?? "", isChange };
-}
-
 function fieldsOf(value: unknown): Fields {
   return typeof value === "object" && value !== null ? (value as Fields) : {};
 }
 
 function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
-}
-
-const sharedRecordKey = (channel: string): string => `slack sharing ${channel}`;
-
-/**
- * Keeps in the store which workspaces with the app are in channels that several organisations share, with a
- * write for each workspace of a channel. Failures throw `store-unavailable`.
- */
-export function createSharedChannels(records: Records) {
-  /** Returns the workspaces that events came for. */
-  async function teamsIn(channel: string): Promise<readonly string[]> {
-    return parse(await records.get(sharedRecordKey(channel)));
-  }
-
-  async function write(channel: string, teams: readonly string[]): Promise<void> {
-    if (teams.length === 0) await records.delete(sharedRecordKey(channel));
-    else await records.set(sharedRecordKey(channel), teams);
-  }
-
-  return {
-    teamsIn,
-    /** Notes that an event of a shared channel came for this workspace. */
-    async note(channel: string, teamId: string): Promise<void> {
-      const teams = await teamsIn(channel);
-      if (!teams.includes(teamId)) await write(channel, [...teams, teamId]);
-    },
-    /** Notes that the app is no longer in the workspace. */
-    async leave(channel: string, teamId: string): Promise<void> {
-      const teams = await teamsIn(channel);
-      if (teams.includes(teamId))
-        await write(
-          channel,
-          teams.filter((id) => id !== teamId),
-        );
-    },
-  };
-}
-
-function parse(record: unknown): readonly string[] {
-  return Array.isArray(record) ? record.filter((id) => typeof id === "string") : [];
 }

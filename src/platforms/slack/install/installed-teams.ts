@@ -4,19 +4,14 @@ import { ParleyError } from "../../../core/errors.ts";
 import type { Claims, Records } from "../../../core/storage.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { systemClock } from "../../../support/clock.ts";
-import { toConversationId } from "../address.ts";
 import {
   type Installations,
   type StoredInstallation,
   createInstallations,
   toIdentity,
-  sharedEventOf,
   teamsOfPayload,
-  type SharedEvent,
-  createSharedChannels,
 } from "./installations.ts";
 import { type AppCredentials, createInstaller } from "./installer.ts";
-import { mentions } from "../intake/read-message.ts";
 import type { TeamToken } from "../transport/web-api.ts";
 import { createTeam, type Team, type TeamSurroundings, warnOfMissingScopes, type Teams } from "../team.ts";
 import { createUninstaller } from "./uninstall.ts";
@@ -65,10 +60,8 @@ export function openInstalledTeams(
     },
     log,
   });
-  const shared = createSharedChannels(records);
   const uninstaller = createUninstaller({
     installations,
-    shared,
     receiver,
     history,
     forget: (teamId) => void loaded.delete(teamId),
@@ -91,30 +84,6 @@ export function openInstalledTeams(
     installationOf.set(team, found.id);
     loaded.set(teamId, team);
     return team;
-  }
-
-  /**
-   * Finds the workspaces that an event is for. In a channel that several workspaces with the app share, Slack
-   * names any of them. A message is for the bot that is mentioned, else for the one whose thread it is in. An
-   * edit or a deletion is for all, since each of them may have read the message.
-   * @see https://docs.slack.dev/apis/events-api#authorizations describes such events.
-   */
-  async function responsible(
-    { channel, root, text, isChange }: SharedEvent,
-    named: Team,
-  ): Promise<readonly Team[]> {
-    await shared.note(channel, named.id);
-    const ids = (await shared.teamsIn(channel)).filter((id) => id !== named.id);
-    if (ids.length === 0) return [named];
-    const loaded = await Promise.all(ids.map((id) => load(id)));
-    const teams = [named, ...loaded.filter((team) => team !== undefined)];
-    if (isChange) return teams;
-    const mentioned = teams.find(({ botUserId }) => mentions(text, botUserId));
-    if (mentioned !== undefined) return [mentioned];
-    for (const team of teams) {
-      if (await receiver.knows(toConversationId(team.id, channel, root))) return [team];
-    }
-    return [named];
   }
 
   function inMemory(teamId: string): Team | undefined {
@@ -155,14 +124,13 @@ export function openInstalledTeams(
         if (team === undefined) continue;
         const channel = channelOf(body);
         if (channel !== undefined) teamOfChannel.set(channel, teamId);
-        const sharedEvent = sharedEventOf(body);
-        return sharedEvent === undefined ? [team] : await responsible(sharedEvent, team);
+        return team;
       }
       const [{ teamId } = { teamId: "" }] = candidates;
       if (!unknown.has(teamId))
         log.warn({ team: teamId }, "event of a workspace where the app is not installed: ignored");
       unknown.set(teamId, true);
-      return [];
+      return undefined;
     },
     all: () => [...(own?.all() ?? []), ...loaded.values()],
     ending(body) {

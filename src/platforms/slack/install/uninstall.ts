@@ -1,13 +1,12 @@
 import type { ConversationHistory, Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { toAuthorId, toChannelPlace, toChannelTerm, toTeamTerm, toConversationPrefix } from "../address.ts";
-import { type createSharedChannels, type Installations, teamsOfPayload } from "./installations.ts";
+import { type Installations, teamsOfPayload } from "./installations.ts";
 
 interface UninstallerOptions {
   readonly installations: Installations;
   readonly receiver: Pick<Receiver, "deleted">;
   readonly history: Pick<ConversationHistory, "conversations" | "history">;
-  readonly shared: Pick<ReturnType<typeof createSharedChannels>, "leave">;
   /** This is called for each workspace before anything of it is erased. */
   readonly forget: (teamId: string) => void;
   readonly log: Log;
@@ -18,7 +17,7 @@ const maxMessagesRead = 1000;
 
 /** Takes everything of a workspace out when people remove the app there, or revoke its token. */
 export function createUninstaller(options: UninstallerOptions) {
-  const { installations, receiver, history, shared, forget, log } = options;
+  const { installations, receiver, history, forget, log } = options;
   const running = new Map<string, Promise<void>>();
 
   async function eraseTeam(teamId: string): Promise<void> {
@@ -37,7 +36,6 @@ export function createUninstaller(options: UninstallerOptions) {
       await receiver.deleted({ kind: "place", place: toChannelPlace(teamId, channel) });
       // Settings may also be held under the name that access rules have for the channel.
       await receiver.deleted({ kind: "place", place: toChannelTerm(channel) });
-      await shared.leave(channel, teamId);
     }
     for (const person of people) await receiver.deleted({ kind: "place", place: person });
     // This includes people who are in no conversation.

@@ -51,10 +51,10 @@ export async function authorizeTeam(
   teams: Teams,
   body: Readonly<Record<string, unknown>>,
 ): Promise<AuthorizeResult> {
-  const [team, ...others] = await teams.handling({ ...body });
+  const team = await teams.handling({ ...body });
   if (team === undefined) return {};
   const { id: teamId, botId, botUserId, handlers } = team;
-  return { teamId, botId, botUserId, handlers, others: others.map((other) => other.handlers) };
+  return { teamId, botId, botUserId, handlers };
 }
 
 /** Registers the listeners of the one app. They find the handlers of a workspace in their context. */
@@ -101,13 +101,9 @@ export function registerEvents(app: App, of: HandlersOf): void {
     }
   }
 
-  app.event("message", async ({ event, context }) => {
-    const others = context["others"] as readonly TeamHandlers[];
-    const all = [of(context), ...others].map(({ incoming }) =>
-      incoming.onMessage(event as MessageEvent, context.retryNum ?? 0),
-    );
-    await Promise.all(all);
-  });
+  app.event("message", ({ event, context }) =>
+    of(context).incoming.onMessage(event as MessageEvent, context.retryNum ?? 0),
+  );
   app.event("app_mention", ({ event, context }) =>
     of(context).incoming.onMention(event as unknown as MessageEvent, context.retryNum ?? 0),
   );

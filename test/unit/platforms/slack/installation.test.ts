@@ -14,7 +14,6 @@ import {
   type Installations,
   type StoredInstallation,
   teamsOfPayload,
-  createSharedChannels,
 } from "../../../../src/platforms/slack/install/installations.ts";
 import type { TeamToken } from "../../../../src/platforms/slack/transport/web-api.ts";
 import { createInstalledToken } from "../../../../src/platforms/slack/install/installed-teams.ts";
@@ -80,8 +79,6 @@ describe("the end of an installation", () => {
       await deleted(what);
     };
     const { records } = createSharedMemory();
-    const shared = createSharedChannels(records);
-    for (const team of ["T1", "T2"]) await shared.note("C1", team);
     const uninstaller = createUninstaller({
       installations: createInstallations(records),
       receiver,
@@ -89,7 +86,6 @@ describe("the end of an installation", () => {
         conversations: (prefix) => receiver.conversations(prefix),
         history: () => Promise.resolve([]),
       },
-      shared,
       forget: () => {},
       log: silentLog,
     });
@@ -98,7 +94,6 @@ describe("the end of an installation", () => {
       expect.arrayContaining(["slack:team:T1", "slack:channel:T1:C1", "people slack:T1:"]),
     );
     expect([...receiver.stored]).toEqual(["slack:T2:C1:1700000000.000002"]);
-    expect(await createSharedChannels(records).teamsIn("C1")).toEqual(["T2"]);
   });
 });
 
