@@ -106,7 +106,6 @@ describe("what the manifest declares", () => {
     "conversations.info": ["channels:read", "groups:read"],
     "conversations.replies": ["channels:history", "groups:history", "im:history", "mpim:history"],
     "files.completeUploadExternal": ["files:write"],
-    "files.delete": ["files:write"],
     "files.getUploadURLExternal": ["files:write"],
     "files.delete": ["files:write"],
     "files.info": ["files:read"],
