@@ -69,7 +69,7 @@ function toWords(text: string): types.PlainTextElement | types.MrkdwnElement {
 const toSmallPrint = (text: string): types.ContextBlock => ({ type: "context", elements: [toWords(text)] });
 
 /** Returns a paragraph of plain text, of which at most 3,000 characters are shown. */
-export function toPlainSection(text: string): types.SectionBlock {
+function toPlainSection(text: string): types.SectionBlock {
   return { type: "section", text: toPlain(text) };
 }
 
