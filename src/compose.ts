@@ -155,8 +155,6 @@ export async function startParley(
       accessProblems: (terms) => termProblems(terms, accessTerms),
       queue: store.queue,
       claims: store.claims,
-      records: store.records,
-      adminChannel: config.ADMIN_CHANNEL,
       commands,
       access,
       spending: {

@@ -169,10 +169,6 @@ const ownSettings = {
   },
   DENY: { schema: accessList, description: "who may not; wins over all else" },
   ADMINS: { schema: accessList, description: "who may see and change everything" },
-  ADMIN_CHANNEL: {
-    schema: text.optional(),
-    description: "where admins read once a day which budgets are nearly spent; empty: nowhere",
-  },
   ADMIN_PASSWORD: {
     schema: text.min(12, "needs at least 12 characters").optional(),
     description: "opens the dashboard (`/admin`), from this machine too; without it this machine only",
@@ -351,7 +347,6 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     ...wrong.values(),
     ...platformModules.flatMap((module) => module.problems(values)),
     ...ruleProblems(values),
-    ...adminChannelProblems(values, platforms),
     ...mistakes.refused,
   ];
   const startProblems = platforms.flatMap(
@@ -399,20 +394,6 @@ function ruleProblems(values: Partial<SettingValues<typeof ownSettings>>): strin
           ],
     ),
   ];
-}
-
-/** The channel of `ADMIN_CHANNEL` must have the form of a platform that is on. */
-function adminChannelProblems(
-  { ADMIN_CHANNEL: channel }: Partial<SettingValues<typeof ownSettings>>,
-  platforms: readonly ConfiguredPlatform[],
-): string[] {
-  if (channel === undefined) return [];
-  const forms = platforms.flatMap(({ module: { channelForm } }) => channelForm?.words ?? []);
-  const named = platforms.find(({ module }) => module.channelForm?.pattern.test(channel) === true);
-  if (named === undefined) return [`ADMIN_CHANNEL must be a channel such as ${forms.join(" or ")}`];
-  return named.isOn
-    ? []
-    : [`ADMIN_CHANNEL names a channel of ${named.module.title}, which is off: turn it on, or name another`];
 }
 
 function configurePlatforms(values: Readonly<Record<string, unknown>>): ConfiguredPlatform[] {

@@ -103,10 +103,7 @@ async function platformChecks(
     return [{ subject: "State", run: async () => [right("State", line)] }];
   }
   if (module.checks === undefined) return [];
-  const { ADMIN_CHANNEL: channel } = context.read.config;
-  const adminChannel =
-    channel !== undefined && module.channelForm?.pattern.test(channel) === true ? channel : undefined;
-  return await module.checks(values, { ...context, adminChannel });
+  return await module.checks(values, context);
 }
 
 /** The checks of the configured gateway or of the embedded one. */

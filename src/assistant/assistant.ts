@@ -15,7 +15,6 @@ import type {
   ConversationLabels,
   Claims,
   ConversationQueue,
-  Records,
 } from "../core/storage.ts";
 import { noTracer, type Log, type Meter, type Tracer } from "../core/telemetry.ts";
 import { systemClock } from "../support/clock.ts";
@@ -59,9 +58,6 @@ interface AssistantOptions {
   readonly inbox: Inbox;
   readonly queue: ConversationQueue;
   readonly claims: Claims;
-  readonly records: Pick<Records, "get" | "set">;
-  /** The value of `ADMIN_CHANNEL`. Default: the admins are told nothing. */
-  readonly adminChannel?: string | undefined;
   readonly commands: ReadonlyMap<string, Command>;
   /** Decides who may use the bot. */
   readonly access: Access;
@@ -190,7 +186,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
     tracer,
     turnRate: createTurnRate({ ledger, max: spending.turnsPersonMinute, now }),
   };
-  const warnings = createBudgetWarnings({ ...shared, adminChannel: options.adminChannel });
+  const warnings = createBudgetWarnings(shared);
   const schedule = (turn: PendingTurn): void => scheduler.schedule(turn);
   const runBatch = createBatchRunner({
     ...shared,
@@ -244,10 +240,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
     }),
     ...createMessageChanges({ ...scheduling, settings: options.settings }),
     receive,
-    recover(platformId) {
-      void warnings.report(platformId);
-      return recover(platformId);
-    },
+    recover,
     async stop(stopOptions) {
       const abandoned = await scheduler.stop(stopOptions);
       budgets.close();

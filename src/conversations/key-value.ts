@@ -431,8 +431,6 @@ export const indexes = {
   spent: (period: string) => `${countedPrefix}spent:${period}`,
   /** The share in percent of each budget of a day or a month that people were told of. */
   told: (period: string) => `${countedPrefix}told:${period}`,
-  /** The shares of budgets that were told on a day, by the time. */
-  toldOn: (day: string) => `${countedPrefix}told-on:${day}`,
   /** Usage on a day by person, channel, model, operation and measure. */
   usage: (day: string) => `${countedPrefix}usage:${day}`,
   /** The index of a day's ratings, each with its person. */

@@ -4,7 +4,6 @@ import {
   type Budget,
   type BudgetPeriod,
   type BudgetScope,
-  type PassedShare,
   type SettledCall,
   type SpendingLedger,
   type RatingLabels,
@@ -225,25 +224,12 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
       // A budget that was changed is another one, of which people are told anew.
       const member = `${toMember(scope)} ${budgetUsd} ${period}`;
       const { name, end } = periodsOf(day)[period];
-      const [told, toldOn] = [indexes.told(name), indexes.toldOn(day)];
+      const told = indexes.told(name);
       const passed = await count(
         [{ terms: [{ index: told, member }], max: percent - 1 }],
-        [
-          { kind: "add-member", index: told, member, score: percent },
-          { kind: "add-member", index: toldOn, member: `${member} ${percent}`, score: now },
-          keepUntil(told, end + dayMs),
-          keepUntil(toldOn, endOfUtcDay(day) + 2 * dayMs),
-        ],
+        [{ kind: "add-member", index: told, member, score: percent }, keepUntil(told, end + dayMs)],
       );
       return passed === undefined;
-    },
-
-    async toldSince(day) {
-      const page = { order: "lowest-first", max: pageSize } as const;
-      const days = await Promise.all(
-        [addUtcDays(day, -1), day].map((each) => store.readIndex(indexes.toldOn(each), page)),
-      );
-      return days.flat().flatMap(({ member, score }) => toPassedShare(member, score) ?? []);
     },
 
     usage: (query) => readUsage(store, query),
@@ -260,7 +246,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
         listed.delete(index);
       }
       const names = await readMembers(store, indexes.countedIndexes);
-      const ofScopes = [indexes.spent(""), indexes.reservedPrefix, indexes.told(""), indexes.toldOn("")];
+      const ofScopes = [indexes.spent(""), indexes.reservedPrefix, indexes.told("")];
       for (const index of names) {
         const isOfScopes = ofScopes.some((name) => index.startsWith(name));
         if (!isOfScopes && !index.startsWith(indexes.turnsPrefix)) continue;
@@ -295,21 +281,6 @@ export async function sweepCounts(store: KeyValueStore, now: number): Promise<nu
 
 function toMember(scope: BudgetScope): string {
   return scope.kind === "deployment" ? "deployment" : `${scope.kind}:${scope.id}`;
-}
-
-/** The inverse of the members of {@link indexes.toldOn}. */
-function toPassedShare(member: string, at: number): PassedShare | undefined {
-  const [, kind, id, usd, period, percent] =
-    /^(person|place|role|deployment)(?::(.*))? (\S+) (day|month) (\d+)$/s.exec(member) ?? [];
-  if (kind === undefined) return undefined;
-  const scope = (kind === "deployment" ? { kind } : { kind, id }) as BudgetScope;
-  return {
-    scope,
-    budgetUsd: Number(usd),
-    period: period as BudgetPeriod,
-    percent: Number(percent),
-    at,
-  };
 }
 
 function uniqueScopes(scopes: readonly BudgetScope[]): BudgetScope[] {

@@ -112,8 +112,6 @@ interface DeploymentContext {
 /** What a platform's checks may depend on besides its settings. */
 interface PlatformCheckContext {
   readonly commands: ReadonlyMap<string, Command>;
-  /** The channel of this platform that `ADMIN_CHANNEL` names. */
-  readonly adminChannel?: string | undefined;
   readonly log: Log;
 }
 
@@ -132,8 +130,6 @@ export interface PlatformModule<S extends Settings = Settings> {
    * `<platform>:<kind>:<id>`. An empty table means that everybody on the platform is an admin.
    */
   readonly accessTerms: Readonly<Record<string, RegExp>>;
-  /** How `ADMIN_CHANNEL` names a channel. It is absent where there are no channels. */
-  readonly channelForm?: { readonly pattern: RegExp; readonly words: string };
   /** The operator owns it although rules can list people. Events without an origin are the operator's. */
   readonly isOperatorsOwn?: true;
   /** `alone` means that it is on only if no other platform is. */

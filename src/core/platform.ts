@@ -207,9 +207,8 @@ export interface Platform {
    */
   tellAlone(address: ReplyAddress, authorId: string, text: string): Promise<void>;
   /**
-   * The address of a message in a channel that an admin has named, in the form of
-   * {@link PlatformModule.channelForm}, or in a conversation by its id. Two messages with one `name` are the
-   * same one. It is absent where there are no channels.
+   * The address of a message in a conversation by its id. Two messages with one `name` are the same one. It
+   * is absent where there are no channels.
    */
   readonly channelAddress?: (channel: string, name: string) => ReplyAddress;
   /**

@@ -29,13 +29,6 @@ export interface BudgetState extends Budget {
   readonly renewsAt: number;
 }
 
-/** A share of a budget that was passed. */
-export interface PassedShare extends Budget {
-  readonly percent: number;
-  /** Unix ms. */
-  readonly at: number;
-}
-
 /** The budgets of a server, workspace or channel and of roles, which add to the deployment's own. */
 export interface PlaceBudgets {
   /** Runs before each gateway call. @throws ParleyError `store-unavailable` */
@@ -163,8 +156,6 @@ export interface SpendingLedger {
    * one process of all, and false where this share or a higher one is noted.
    */
   tell(budget: Budget, percent: number, now: number): Promise<boolean>;
-  /** The shares that were noted on a UTC day and the day before it, in the order of their times. */
-  toldSince(day: string): Promise<readonly PassedShare[]>;
   /**
    * Usage by day, person, channel, model, operation and rated command, in any order. Kept for 400 days, or
    * the retention if shorter.

@@ -157,7 +157,6 @@ export async function startDiscordSurface(options: SurfaceOptions = {}): Promise
     channel: (name) => toPlace(discordOf().channel(name)),
     userTerm: ({ id }) => `discord:user:${id}`,
     channelTerm: ({ id }) => `discord:channel:${id}`,
-    adminChannel: ({ id }) => `discord:${id}`,
   };
 
   const story = await startStory(

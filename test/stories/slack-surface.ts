@@ -199,7 +199,6 @@ export async function startSlackSurface(
     },
     userTerm: ({ id }) => `slack:user:${id}`,
     channelTerm: (place) => `slack:channel:${whereOf(place).channel}`,
-    adminChannel: (place) => `slack:${slackOf().teamId}:${whereOf(place).channel}`,
   };
 
   const requests = (): readonly SeenRequest[] => story.gateway.requests;

@@ -116,8 +116,6 @@ export interface Town {
   /** Returns the name of a person in access rules, such as `slack:user:U1`. */
   readonly userTerm: (person: Somebody) => string;
   readonly channelTerm: (channel: Place) => string;
-  /** Returns the name of a channel in `ADMIN_CHANNEL`. */
-  readonly adminChannel: (channel: Place) => string;
 }
 
 /** All of Parley on one platform's simulator, with a scripted model. */

@@ -91,8 +91,6 @@ export interface WorldOptions {
   readonly client?: Gateway;
   /** These commands come on top of those of `commands/`. */
   readonly commands?: readonly Command[];
-  /** The value of `ADMIN_CHANNEL`. */
-  readonly adminChannel?: string;
   /** The clock starts at this time, in Unix ms. The default is now. */
   readonly startAt?: number;
 }
@@ -120,8 +118,6 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       accessProblems: () => [],
       queue: store.queue,
       claims: store.claims,
-      records: store.records,
-      adminChannel: options.adminChannel,
       help: { allowedModels: [], admins: rules?.admins ?? [], retentionDays: undefined },
       access: createAccess({ rules: { ...noRules, ...rules }, ownPlatforms: new Set(["page"]) }),
       spending: {

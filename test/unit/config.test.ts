@@ -205,18 +205,6 @@ describe("access rules and limits", () => {
     });
   });
 
-  it("name the admins' channel on a platform that is on", () => {
-    const [DISCORD_TOKEN, ADMIN_CHANNEL] = ["token", "discord:1234"];
-    expect(parseConfig({ DISCORD_TOKEN, ADMIN_CHANNEL }).ADMIN_CHANNEL).toBe("discord:1234");
-    for (const wrong of ["#ops", "discord:ops", "slack:C12345", "discord:channel:1", "web:1"])
-      expect(problemsOf({ DISCORD_TOKEN, ADMIN_CHANNEL: wrong })).toContain(
-        "ADMIN_CHANNEL must be a channel such as discord:<channel id> or slack:<team id>:<channel id>",
-      );
-    expect(problemsOf({ DISCORD_TOKEN, ADMIN_CHANNEL: "slack:T12345:C12345" })).toContain(
-      "ADMIN_CHANNEL names a channel of Slack, which is off: turn it on, or name another",
-    );
-  });
-
   it("that cannot be right are told in one line each, all at once", () => {
     const lines = problemsOf({
       ALLOW: "discord:server:1,discord:guild:general,discord:guild:5,__proto__:x:1",

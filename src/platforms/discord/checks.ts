@@ -4,8 +4,6 @@ import {
   REST,
   RESTEvents,
   Routes,
-  ChannelType,
-  type RESTGetAPIChannelResult,
   type RESTGetAPIGatewayBotResult,
   type RESTGetCurrentApplicationResult,
   type RESTGetAPICurrentUserGuildsResult,
@@ -25,8 +23,6 @@ interface DiscordCheckOptions {
   /** The default is the public API. */
   readonly apiUrl?: string;
   readonly commands: ReadonlyMap<string, Command>;
-  /** The id of the channel that ADMIN_CHANNEL names. */
-  readonly adminChannel?: string | undefined;
   /** The default is as many as Discord recommends, all in one process. */
   readonly shards?: ShardSettings;
 }
@@ -100,14 +96,6 @@ export function createDiscordChecks(options: DiscordCheckOptions): Check[] {
         (gateway) => toShardFindings(gateway, options.shards ?? automaticShards),
         (error: unknown) => [toFailure("Shards", error)],
       ),
-      ...(options.adminChannel === undefined
-        ? []
-        : [
-            get<RESTGetAPIChannelResult>("read the channel", Routes.channel(options.adminChannel)).then(
-              (channel) => toChannelFinding(channel),
-              (error: unknown) => toHiddenChannelFinding(error),
-            ),
-          ]),
     ]);
     return [
       right("Token", `accepted: the bot is ${name}`),
@@ -152,23 +140,6 @@ function toShardFindings(
       `do not restart it needlessly; the budget is renewed in ${minutes} min`,
     ),
   ];
-}
-
-function toChannelFinding(channel: RESTGetAPIChannelResult): Finding {
-  return channel.type === ChannelType.GuildText || channel.type === ChannelType.GuildAnnouncement
-    ? right("Admin channel", `#${channel.name}`)
-    : wrong(
-        "Admin channel",
-        "ADMIN_CHANNEL is no text channel of a server",
-        "name one: discord:<channel id>",
-      );
-}
-
-function toHiddenChannelFinding(error: unknown): Finding {
-  if (!isParleyError(error, "platform-forbidden") && !isParleyError(error, "platform-rejected"))
-    return toFailure("Admin channel", error);
-  const remedy = "copy the channel's id again, and let the bot view it and send messages there";
-  return wrong("Admin channel", "the bot does not see the channel of ADMIN_CHANNEL", remedy);
 }
 
 /** Returns the link that invites the bot with all permissions that it needs. */

@@ -2,7 +2,6 @@ import { z } from "zod";
 import { definePlatform } from "../../core/platform-module.ts";
 import { ParleyError } from "../../core/errors.ts";
 import { httpUrl, integerFrom, list, text } from "../../core/settings.ts";
-import { idPrefix } from "./address.ts";
 import { shardIdsProblem, type ShardSettings } from "./transport/shards.ts";
 
 const snowflake = /^[1-9]\d{0,19}$/;
@@ -80,7 +79,6 @@ export const discord = definePlatform({
     },
   },
   accessTerms: { guild: snowflake, channel: snowflake, role: snowflake, user: snowflake },
-  channelForm: { pattern: /^discord:[1-9]\d{0,19}$/, words: "discord:<channel id>" },
   isOn: ({ DISCORD_TOKEN }) => DISCORD_TOKEN !== undefined,
   problems: ({ DISCORD_SHARDS: count, DISCORD_SHARD_IDS: ids }) => shardProblems(count, ids),
   startProblems({ DISCORD_SHARDS: count = "auto", DISCORD_SHARD_IDS: ids = [] }, { isOn, isStoreShared }) {
@@ -91,7 +89,7 @@ export const discord = definePlatform({
   tools: {},
   async checks(
     { DISCORD_TOKEN: token, DISCORD_API_URL: apiUrl, DISCORD_SHARDS: count, DISCORD_SHARD_IDS: ids },
-    { commands, adminChannel },
+    { commands },
   ) {
     if (token === undefined) return [];
     const { createDiscordChecks } = await import("./checks.ts");
@@ -99,7 +97,6 @@ export const discord = definePlatform({
       token,
       commands,
       shards: toShardSettings(count, ids),
-      adminChannel: adminChannel?.slice(idPrefix.length),
       ...(apiUrl === undefined ? {} : { apiUrl }),
     });
   },

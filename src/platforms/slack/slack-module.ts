@@ -73,8 +73,7 @@ export const slack = definePlatform({
       },
     },
   },
-  channelForm: { pattern: /^slack:T[A-Z\d]+:[CG][A-Z\d]+$/, words: "slack:<team id>:<channel id>" },
-  async checks(values, { adminChannel }) {
+  async checks(values) {
     if (values.SLACK_BOT_TOKEN === undefined && !isForAnyWorkspace(values)) return [];
     const { createSlackChecks } = await import("./install/checks.ts");
     return createSlackChecks({
@@ -82,7 +81,6 @@ export const slack = definePlatform({
       appToken: values.SLACK_APP_TOKEN,
       signingSecret: values.SLACK_SIGNING_SECRET,
       publicUrl: values.SLACK_PUBLIC_URL,
-      adminChannel,
       ...(isForAnyWorkspace(values)
         ? { clientId: values.SLACK_CLIENT_ID, clientSecret: values.SLACK_CLIENT_SECRET }
         : {}),

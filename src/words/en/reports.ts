@@ -49,12 +49,6 @@ export const reportMessages = {
     "The budget of your role this month: **{left}** left of {budget}; it renews on {date} at {time} UTC.",
   "budget.deployment.month":
     "The budget of everybody together this month: **{left}** left of {budget}; it renews on {date} at {time} UTC.",
-  "budget.report": "**Budgets that passed a threshold, {day} (UTC)**",
-  "budget.report.day": "{percent} % of {budget} a day: {name}",
-  "budget.report.month": "{percent} % of {budget} a month: {name}",
-  "budget.report.everybody": "everybody together",
-  "budget.report.role": "the role {name}",
-  "budget.report.more": "and {count, plural, one {# other} other {# others}}",
 
   "help.no-command": "there is no such command",
   "help.no-command.nearest": "there is no such command; did you mean {name}?",

@@ -11,8 +11,6 @@ interface SlackCheckOptions {
   readonly appToken: string | undefined;
   readonly signingSecret?: string | undefined;
   readonly publicUrl?: string | undefined;
-  /** The value of ADMIN_CHANNEL, where it names a channel of Slack. */
-  readonly adminChannel?: string | undefined;
   readonly clientId?: string | undefined;
   readonly clientSecret?: string | undefined;
   readonly apiUrl?: string | undefined;
@@ -54,7 +52,7 @@ export function createSlackChecks(options: SlackCheckOptions): Check[] {
 async function checkBotToken(
   call: Call,
   botToken: string,
-  { appToken, adminChannel }: Pick<SlackCheckOptions, "appToken" | "adminChannel">,
+  { appToken }: Pick<SlackCheckOptions, "appToken">,
 ): Promise<Finding[]> {
   let identity: AuthTestResponse;
   try {
@@ -73,40 +71,7 @@ async function checkBotToken(
   const { user, team, bot_id: bot, response_metadata: metadata } = identity;
   const accepted = right("Bot token", `accepted: ${String(user)} in ${String(team)}`);
   const isSameApp = appToken === undefined ? [] : await checkSameApp(call, botToken, appToken, String(bot));
-  const channel =
-    adminChannel === undefined
-      ? []
-      : [await checkAdminChannel(call, botToken, adminChannel, identity.team_id)];
-  return [accepted, ...toScopeFindings(metadata?.scopes ?? []), ...isSameApp, ...channel];
-}
-
-async function checkAdminChannel(
-  call: Call,
-  botToken: string,
-  adminChannel: string,
-  team: string | undefined,
-): Promise<Finding> {
-  const [, named, channel = ""] = adminChannel.split(":");
-  if (named !== team)
-    return wrong(
-      "Admin channel",
-      `ADMIN_CHANNEL names the workspace ${String(named)}, the bot token is of ${String(team)}`,
-      `name a channel of this workspace: slack:${String(team)}:<channel id>`,
-    );
-  const remedy = "copy the channel's id again, and write /invite @Parley in the channel";
-  const outside = wrong("Admin channel", "the bot is not in the channel of ADMIN_CHANNEL", remedy);
-  try {
-    const info = await call(botToken, "SLACK_BOT_TOKEN", "conversations.info", (client) =>
-      client.conversations.info({ channel }),
-    );
-    return info.channel?.is_member === true
-      ? right("Admin channel", `#${String(info.channel.name)}`)
-      : outside;
-  } catch (error) {
-    if (slackErrorCode(error) === "not_in_channel") return outside;
-    if (slackErrorCode(error) !== "channel_not_found") return toFailure("Admin channel", error, remedy);
-    return wrong("Admin channel", "the bot does not see the channel of ADMIN_CHANNEL", remedy);
-  }
+  return [accepted, ...toScopeFindings(metadata?.scopes ?? []), ...isSameApp];
 }
 
 /** Sends a code that nobody has, because Slack says first whether it knows the app. */

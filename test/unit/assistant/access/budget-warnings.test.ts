@@ -1,5 +1,4 @@
 import { afterEach, describe, expect, test } from "vitest";
-import type { ReplyAddress } from "../../../../src/core/events.ts";
 import { createWorld, type World, type WorldOptions } from "../../../support/assistant-world.ts";
 import { call } from "../../../support/fakes.ts";
 
@@ -13,7 +12,6 @@ const origin = {
   isMember: true,
   isManager: false,
 };
-const bob = { id: "fake:bob", name: "Bob" };
 const prices = { chatty: { inputPerMillionUsd: 0, outputPerMillionUsd: 1 } };
 
 let world: World;
@@ -31,8 +29,6 @@ async function spend(usd: number, more: Parameters<World["ask"]>[1] = {}): Promi
 }
 
 const told = () => world.platform.told.splice(0).map(({ authorId, text }) => `${authorId}: ${text}`);
-const isReport = ({ at }: ReplyAddress) => typeof at === "string" && at.startsWith("fake:channel:9");
-const reports = () => world.platform.replies.filter(({ address }) => isReport(address));
 
 describe("a person", () => {
   test("is told at 50, 80 and 100 % of the own budgets, once in each period, the highest alone", async () => {
@@ -85,75 +81,5 @@ describe("a person", () => {
     });
     await spend(0);
     expect(told()).toEqual([]);
-  });
-});
-
-describe("the admins", () => {
-  test("read in one message a day what was passed, which grows, and the rest in the next day's", async () => {
-    await open({ adminChannel: "fake:channel:9", spending: { personDayUsd: 1, monthUsd: 2 } });
-    await world.store.settings.change(origin.server, {
-      "place-budget": 4,
-      "role-budgets": ["fake:role:staff=1/month"],
-    });
-    await spend(0.5);
-    const title = "**Budgets that passed a threshold, 2028-02-27 (UTC)**";
-    expect(reports().map(({ text }) => text)).toEqual([
-      `${title}\n\n- 50 % of $1.00 a day: Ada\n- 50 % of $1.00 a month: the role fake:role:staff`,
-    ]);
-    await world.clock.advance(60_000);
-    await spend(0.7, { author: bob, conversationId: "fake:b", origin: { ...origin, roles: [] } });
-    await world.recover();
-    expect(reports().map(({ text, state }) => [state, text])).toEqual([
-      [
-        "finished",
-        [
-          title,
-          "",
-          "- 50 % of $1.00 a day: Ada",
-          "- 50 % of $1.00 a month: the role fake:role:staff",
-          "- 50 % of $2.00 a month: everybody together",
-          "- 50 % of $1.00 a day: Bob",
-        ].join("\n"),
-      ],
-    ]);
-    const other = world.restart();
-    await world.clock.advance(dayMs);
-    await world.recover(other);
-    expect(reports()).toHaveLength(1);
-    world.answerWith("an answer", { costUsd: 0.9 });
-    await other.receive(call("ask", { prompt: "more?" }, { origin, conversationId: "fake:c9" }));
-    await world.settled();
-    expect(
-      reports()
-        .slice(1)
-        .map(({ text }) => text),
-    ).toEqual([
-      [
-        "**Budgets that passed a threshold, 2028-02-28 (UTC)**",
-        "",
-        "- 100 % of $2.00 a month: everybody together",
-        "- 100 % of $1.00 a month: the role fake:role:staff",
-        "- 80 % of $1.00 a day: Ada",
-      ].join("\n"),
-    ]);
-  });
-
-  test("read it later where it could not be shown", async () => {
-    await open({ adminChannel: "fake:channel:9", spending: { personDayUsd: 1 } });
-    const { platform } = world.platform;
-    const openReply = platform.openReply.bind(platform);
-    platform.openReply = (address, hooks) => {
-      const reply = openReply(address, hooks);
-      if (isReport(address)) return { ...reply, show: () => Promise.reject(new Error("away")) };
-      return reply;
-    };
-    await spend(0.5);
-    expect(reports().map(({ state }) => state)).toEqual(["open"]);
-    platform.openReply = openReply;
-    await world.recover();
-    expect(reports().at(-1)).toMatchObject({
-      state: "finished",
-      text: expect.stringContaining("Ada") as string,
-    });
   });
 });

@@ -124,19 +124,6 @@ describe("checks", () => {
   }
 
   describe("Discord's part of the doctor", () => {
-    test("says whether the bot sees the channel of ADMIN_CHANNEL, and whether it is one for messages", async () => {
-      const checked = async (adminChannel: string) => {
-        const { token, apiUrl } = simulator;
-        const checks = createDiscordChecks({ token, apiUrl, commands: allCommands, adminChannel });
-        return (await runDoctorChecks(checks)).text;
-      };
-      expect(await checked(simulator.channel("ops").id)).toMatch(/✓ Admin channel +#ops/);
-      expect(await checked(simulator.directMessages(simulator.person("Ada")).id)).toContain(
-        "ADMIN_CHANNEL is no text channel of a server",
-      );
-      expect(await checked("1234")).toContain("the bot does not see the channel of ADMIN_CHANNEL");
-    });
-
     test("with everything right", async () => {
       await register();
       const before = simulator.requests.length;

@@ -251,20 +251,6 @@ describe("checks", () => {
   }
 
   describe("Slack's part of the doctor", () => {
-    test("says whether the bot is in the channel of ADMIN_CHANNEL", async () => {
-      const checked = async (channel: string, team = slack.teamId) => {
-        const { botToken, appToken, apiUrl } = slack;
-        const adminChannel = `slack:${team}:${channel}`;
-        const checks = createSlackChecks({ botToken, appToken, apiUrl, adminChannel });
-        return (await runDoctorChecks(checks, { isLive: false })).text;
-      };
-      expect(await checked(slack.channel("ops", []).id)).toMatch(/✓ Admin channel +#ops/);
-      const outside = slack.channel("elsewhere", [], { withBot: false }).id;
-      expect(await checked(outside)).toContain("the bot is not in the channel of ADMIN_CHANNEL");
-      expect(await checked("C0NOWHERE")).toContain("the bot does not see the channel of ADMIN_CHANNEL");
-      expect(await checked(outside, "T0ELSEWHERE")).toContain(`the bot token is of ${slack.teamId}`);
-    });
-
     test("with everything right, without taking part in the bot's work", async () => {
       expect(await check()).toBe(`Checks
   ✓ Bot token  accepted: parley in Simulated
