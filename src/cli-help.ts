@@ -60,10 +60,12 @@ See docs/access.md.`,
     details:
       "To restore: stop Parley, put the files in the store's place, start. Redis and Postgres have backups of their own.",
   },
-  reencrypt: {
-    usage: "reencrypt",
-    summary: "rewrites what is stored under the newest of STORE_ENCRYPTION_KEYS",
-    details: "Run it once after a key was added or encryption turned on. Old keys can be removed afterwards.",
+  copy: {
+    usage: "copy <from> <to>",
+    summary: "copies a store into an empty one, while the bot is stopped; also encrypts, or changes keys",
+    details: `Both are written as in STORE_URL, such as sqlite:data/parley.db postgres://parley@host/parley.
+The copy is encrypted with the first of STORE_ENCRYPTION_KEYS; each of them opens the old store,
+which stays as it is. A second run goes on with a copy that was interrupted.`,
   },
   settings: { usage: "settings", summary: "prints every setting in Markdown, a table for each topic" },
   "warm-up": {

@@ -86,10 +86,8 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
         return await manageAccounts(config, args.slice(1), log);
       case "backup":
         return await backUp(config, log, args[1]);
-      case "reencrypt":
-        return await withStore(config, log, {}, async (store) => {
-          writeOut(`Rewritten under the newest key: ${await store.reencrypt()}.\n`);
-        });
+      case "copy":
+        return await copy(config, log, args.slice(1));
       case "--check-config": {
         expectNone([...misspelt, ...readConfig(environment).startProblems]);
         const commands = await loadCommands();
@@ -290,6 +288,26 @@ async function backUp(config: Config, log: Log, folder: string | undefined): Pro
       `Backed up into ${folder}. To restore: stop Parley, put its files in the store's place, start.\n`,
     );
   });
+}
+
+async function copy(config: Config, log: Log, [from, to]: readonly string[]): Promise<number> {
+  if (from === undefined || to === undefined) {
+    writeError("Name both stores as in STORE_URL: npm run copy -- <from> <to>\n");
+    return 2;
+  }
+  const { copyStore } = await import("./conversations/copy-store.ts");
+  const { entries, members, thereBefore, leftOut } = await copyStore({
+    from,
+    to,
+    encryptionKeys: config.STORE_ENCRYPTION_KEYS,
+    log,
+    tell: (line) => writeOut(`  ${line}\n`),
+  });
+  writeOut(
+    `Copied ${entries - leftOut} of ${entries} entries (${thereBefore} were there) and ${members} members of lists. Set STORE_URL to the new store.\n`,
+  );
+  if (leftOut > 0) writeOut(`The log names the ${leftOut} entries that cannot be read.\n`);
+  return 0;
 }
 
 /** Opens the store while a bot may use it, too. */

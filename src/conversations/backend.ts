@@ -149,6 +149,10 @@ export interface Backend {
   readIndex(name: string, page: IndexPage): Promise<readonly IndexMember[]>;
   /** Returns each key of a space once, in any order. It may scan the whole service, for maintenance only. */
   keys(space: Space): AsyncIterable<string>;
+  /** When entries expire, in Unix ms and the order of the keys, or `undefined` for never and absent ones. */
+  expiries(space: Space, keys: readonly string[]): Promise<(number | undefined)[]>;
+  /** Returns the name of each sorted index once, like `keys`. */
+  indexNames(): AsyncIterable<string>;
   /** Removes expired entries and resolves to their number, or to 0 if the service removes them itself. */
   sweep(now: number): Promise<number>;
   /**
@@ -197,7 +201,10 @@ export interface StoreBackend {
 /** How a store is opened. Each backend ignores what it does not need. */
 export interface BackendOptions {
   readonly log: Log;
-  /** For one-process backends. False allows another process that runs no turns. Default true. */
+  /**
+   * For one-process backends. False allows another process that runs no turns. True keeps others away from a
+   * look, too. Default: true for the bot.
+   */
   readonly exclusive?: boolean | undefined;
   /**
    * For the doctor, beside a running bot. It opens only what is there, makes no file, schema or mark, and
@@ -263,14 +270,14 @@ export interface OpenedBackend {
 }
 
 /**
- * The version of a store. One of version 3, whose accepted events have flags instead of a state, is opened
- * and raised. A later change of what is stored raises it again and must bring a migration.
+ * The version of a store. A change of what is stored raises it, and one of the version before is opened and
+ * raised. A change of what is there already is made by a copy (`copy-store.ts`), and refuses others.
  */
-export const storeVersion = 4;
-const oldestVersion = 3;
+export const storeVersion = 5;
+const oldestVersion = storeVersion - 1;
 
 /**
- * Checks the version of a store. No release has written those from before version 3.
+ * Checks the version of a store. No release has written those from before version 4.
  * @throws ParleyError `config` for earlier ones, `store-newer` for later ones
  */
 export function expectKnownVersion(name: string, version: number): void {

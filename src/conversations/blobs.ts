@@ -1,11 +1,12 @@
 import { randomUUID, createHash } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rmdir, stat, unlink, utimes } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { isParleyError, ParleyError } from "../core/errors.ts";
+import { ParleyError } from "../core/errors.ts";
 import type { StoredBlob } from "../core/storage.ts";
 import type { Log } from "../core/telemetry.ts";
 import { systemClock } from "../support/clock.ts";
 import { unlessMissing } from "../support/unless-missing.ts";
+import type { OpenedBackend } from "./backend.ts";
 import type { Encryption } from "./encryption.ts";
 import { type KeyValueStore, writeBatches, entryAt, folderOf } from "./key-value.ts";
 
@@ -18,8 +19,15 @@ export interface BlobStore {
   delete(conversationId: string, hashes: readonly string[]): Promise<void>;
   /** Removes bytes without an entry, which crashes and expired entries leave. `now` is in Unix ms. */
   sweep(now: number): Promise<void>;
-  /** Encrypts blobs outside of entries with the newest key. Resolves to the number of rewritten blobs. */
-  reencrypt(): Promise<number>;
+  /** Reads a blob by the key of its entry, for a copy. */
+  read(key: string): Promise<StoredBlob | undefined>;
+  /** Stores a blob under the key of its entry. */
+  write(key: string, blob: StoredBlob, ttlMs: number | undefined): Promise<void>;
+}
+
+/** The hash in the key of a blob's entry. */
+function hashOf(key: string): string {
+  return key.slice(key.indexOf("/") + 1);
 }
 
 /** Whether a string can name a blob. Anything else must never become part of a path. */
@@ -53,56 +61,72 @@ const sealedSuffix = ".enc";
 /** A younger file may belong to a `put` in progress. */
 const orphanAgeMs = 60 * 60 * 1000;
 
+/** Creates the blobs of an open backend. */
+export function createBlobs(
+  { blobs }: Pick<OpenedBackend, "blobs">,
+  options: Omit<BlobFilesOptions, "folder">,
+): BlobStore {
+  return blobs === "entries"
+    ? createBlobEntries(options.store)
+    : createBlobFiles({ ...options, folder: blobs.folder });
+}
+
 /** Stores blobs as files on one machine, because base64 in the store would cost ten times as much. */
-export function createBlobFiles({ store, folder, log, encryption }: BlobFilesOptions): BlobStore {
-  const plainFileOf = (conversationId: string, hash: string) => join(folder, folderOf(conversationId), hash);
-  const sealedFileOf = (conversationId: string, hash: string) =>
-    plainFileOf(conversationId, hash) + sealedSuffix;
+function createBlobFiles({ store, folder, log, encryption }: BlobFilesOptions): BlobStore {
+  const plainFileOf = (key: string) => join(folder, key);
+  const sealedFileOf = (key: string) => plainFileOf(key) + sealedSuffix;
 
   /** Writes the file if it is missing, and touches an existing one, so that the sweep treats it as new. */
-  const ensure = async (conversationId: string, hash: string, bytes: Uint8Array) => {
-    const file = (encryption.isOn ? sealedFileOf : plainFileOf)(conversationId, hash);
+  const ensure = async (key: string, bytes: Uint8Array) => {
+    const file = (encryption.isOn ? sealedFileOf : plainFileOf)(key);
     const now = new Date(systemClock.now());
     const isThere = await unlessMissing(utimes(file, now, now).then(() => true));
     if (isThere === true) return;
-    await writeDurably(file, encryption.files.seal(entryAt.blob(conversationId, hash), bytes));
+    await writeDurably(file, encryption.files.seal({ space: "blob", key }, bytes));
   };
-  const read = async (conversationId: string, hash: string) => {
-    const sealed = await unlessMissing(readFile(sealedFileOf(conversationId, hash)));
-    if (sealed !== undefined) return encryption.files.open(entryAt.blob(conversationId, hash), sealed);
-    const plain = await unlessMissing(readFile(plainFileOf(conversationId, hash)));
+  const readFileOf = async (key: string) => {
+    const sealed = await unlessMissing(readFile(sealedFileOf(key)));
+    if (sealed !== undefined) return encryption.files.open({ space: "blob", key }, sealed);
+    const plain = await unlessMissing(readFile(plainFileOf(key)));
     if (plain !== undefined && encryption.isOn && !encryption.acceptsPlain)
-      throw new ParleyError("store-corrupt", "a blob that must be encrypted is not", { detail: { hash } });
+      throw new ParleyError("store-corrupt", "a blob that must be encrypted is not", {
+        detail: { hash: hashOf(key) },
+      });
     return plain;
+  };
+  const read = async (key: string) => {
+    const hash = hashOf(key);
+    if (!isBlobHash(hash)) return undefined;
+    const entry = await store.get<BlobEntry>("blob", key);
+    if (entry === undefined) return undefined;
+    const bytes = await guard(() => readFileOf(key));
+    if (bytes === undefined) {
+      log.error({ hash }, "blob file missing");
+      return undefined;
+    }
+    checkBlobHash(bytes, hash);
+    return { bytes, mediaType: entry.mediaType };
+  };
+  const write: BlobStore["write"] = async (key, { bytes, mediaType }, ttlMs) => {
+    const entry: BlobEntry = { mediaType, sizeBytes: bytes.byteLength };
+    await guard(() => ensure(key, bytes));
+    await store.write([{ kind: "set", at: { space: "blob", key }, value: entry, ttlMs }]);
+    // A sweep may have just removed an old file of these bytes. From now on it finds the entry.
+    await guard(() => ensure(key, bytes));
   };
 
   return {
-    async put(conversationId, hash, { bytes, mediaType }, ttlMs) {
-      const entry: BlobEntry = { mediaType, sizeBytes: bytes.byteLength };
-      await guard(() => ensure(conversationId, hash, bytes));
-      await store.write([{ kind: "set", at: entryAt.blob(conversationId, hash), value: entry, ttlMs }]);
-      // A sweep may have just removed an old file of these bytes. From now on it finds the entry.
-      await guard(() => ensure(conversationId, hash, bytes));
-    },
-    async get(conversationId, hash) {
-      if (!isBlobHash(hash)) return undefined;
-      const at = entryAt.blob(conversationId, hash);
-      const entry = await store.get<BlobEntry>(at.space, at.key);
-      if (entry === undefined) return undefined;
-      const bytes = await guard(() => read(conversationId, hash));
-      if (bytes === undefined) {
-        log.error({ hash }, "blob file missing");
-        return undefined;
-      }
-      checkBlobHash(bytes, hash);
-      return { bytes, mediaType: entry.mediaType };
-    },
+    read,
+    write,
+    put: (conversationId, hash, blob, ttlMs) => write(entryAt.blob(conversationId, hash).key, blob, ttlMs),
+    get: (conversationId, hash) => read(entryAt.blob(conversationId, hash).key),
     async delete(conversationId, hashes) {
       // Files are deleted first. A crash then leaves entries without a file, which the next run deletes.
       await guard(async () => {
         for (const hash of hashes.filter(isBlobHash)) {
-          await unlessMissing(unlink(sealedFileOf(conversationId, hash)));
-          await unlessMissing(unlink(plainFileOf(conversationId, hash)));
+          const { key } = entryAt.blob(conversationId, hash);
+          await unlessMissing(unlink(sealedFileOf(key)));
+          await unlessMissing(unlink(plainFileOf(key)));
         }
         await removeIfEmpty(join(folder, folderOf(conversationId)));
       });
@@ -122,46 +146,7 @@ export function createBlobFiles({ store, folder, log, encryption }: BlobFilesOpt
         });
       }
     },
-    async reencrypt() {
-      let changed = 0;
-      if (!encryption.isOn) return changed;
-      for (const name of await guard(() => namesIn(folder))) {
-        for (const file of await guard(() => namesIn(join(folder, name)))) {
-          try {
-            if (await guard(() => reseal(folder, { name, file }, encryption))) changed++;
-          } catch (error) {
-            if (!isParleyError(error, "store-corrupt")) throw error;
-            log.error({ folder: name, file, err: error }, "damaged blob left as it is");
-          }
-        }
-      }
-      return changed;
-    },
   };
-}
-
-/** Encrypts a file with the newest key, bound to its name. It returns false if it already was. */
-async function reseal(
-  root: string,
-  { name, file }: { readonly name: string; readonly file: string },
-  encryption: Encryption,
-): Promise<boolean> {
-  const folder = join(root, name);
-  const hash = file.replace(sealedSuffix, "");
-  const content = isBlobHash(hash) ? await unlessMissing(readFile(join(folder, file))) : undefined;
-  if (content === undefined) return false;
-  const { files } = encryption;
-  const isSealed = file.endsWith(sealedSuffix);
-  if (isSealed && files.isCurrent(content)) return false;
-  if (!isSealed && !encryption.acceptsPlain)
-    throw new ParleyError("store-corrupt", "a blob that must be encrypted is not");
-  const at = { space: "blob", key: `${name}/${hash}` } as const;
-  const bytes = isSealed ? files.open(at, content) : content;
-  // Plain files and earlier forms do not bind the name to the content, so the content is checked.
-  checkBlobHash(bytes, hash);
-  await writeDurably(join(folder, hash + sealedSuffix), files.seal(at, bytes));
-  if (!isSealed) await unlessMissing(unlink(join(folder, file)));
-  return true;
 }
 
 async function guard<T>(work: () => Promise<T>): Promise<T> {
@@ -235,27 +220,27 @@ interface ManagedBlob {
 
 /** Stores blobs as entries, for several machines without a shared disk. */
 export function createBlobEntries(store: KeyValueStore): BlobStore {
+  const read = async (key: string) => {
+    const hash = hashOf(key);
+    if (!isBlobHash(hash)) return undefined;
+    const entry = await store.get<ManagedBlob>("blob", key);
+    if (entry === undefined) return undefined;
+    const bytes = Buffer.from(entry.base64 ?? "", "base64");
+    checkBlobHash(bytes, hash);
+    return { bytes, mediaType: entry.mediaType };
+  };
+  const write: BlobStore["write"] = async (key, { bytes, mediaType }, ttlMs) => {
+    const value: ManagedBlob = { mediaType, base64: toBase64(bytes) };
+    await store.write([{ kind: "set", at: { space: "blob", key }, value, ttlMs }]);
+  };
   return {
-    async put(conversationId, hash, { bytes, mediaType }, ttlMs) {
-      const at = entryAt.blob(conversationId, hash);
-      await store.write([{ kind: "set", at, value: { mediaType, base64: toBase64(bytes) }, ttlMs }]);
-    },
-    async get(conversationId, hash) {
-      if (!isBlobHash(hash)) return undefined;
-      const { space, key } = entryAt.blob(conversationId, hash);
-      const entry = await store.get<ManagedBlob>(space, key);
-      if (entry === undefined) return undefined;
-      const bytes = Buffer.from(entry.base64 ?? "", "base64");
-      checkBlobHash(bytes, hash);
-      return { bytes, mediaType: entry.mediaType };
-    },
+    read,
+    write,
+    put: (conversationId, hash, blob, ttlMs) => write(entryAt.blob(conversationId, hash).key, blob, ttlMs),
+    get: (conversationId, hash) => read(entryAt.blob(conversationId, hash).key),
     delete: (conversationId, hashes) => deleteEntries(store, conversationId, hashes),
     async sweep() {
       // The entries expire by themselves.
-    },
-    async reencrypt() {
-      // They are rewritten with all other entries.
-      return 0;
     },
   };
 }

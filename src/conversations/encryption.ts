@@ -4,9 +4,6 @@ import { ParleyError } from "../core/errors.ts";
 import type { Sealer } from "../core/platform-module.ts";
 import type { EntryAddress } from "./backend.ts";
 
-/** How a stored value is encrypted. `bound` ties it to its address, `plain` is not encrypted. */
-type SealedForm = "plain" | "bound";
-
 /**
  * Encryption at rest of entries and blob files. Without keys nothing is encrypted, entries have a checksum,
  * and encrypted values are refused.
@@ -14,10 +11,10 @@ type SealedForm = "plain" | "bound";
 export interface Encryption {
   /** Whether new values are encrypted. */
   readonly isOn: boolean;
-  /** Whether `plain` values can be read too, at first false. It has no effect without keys. */
-  acceptsPlain: boolean;
+  /** Whether values that are not encrypted can be read too. It has no effect without keys. */
+  readonly acceptsPlain: boolean;
   /** @throws ParleyError `store-corrupt` (damaged, moved, wrong form) or `config` (no such key) in `open` */
-  readonly entries: Forms<string> & { readonly formOf: (stored: string) => SealedForm };
+  readonly entries: Forms<string>;
   /** The same for bytes in a file. File names mark plain ones, which are not opened during encryption. */
   readonly files: Forms<Uint8Array>;
 }
@@ -25,8 +22,6 @@ export interface Encryption {
 interface Forms<T> {
   readonly seal: (at: EntryAddress, value: T) => T;
   readonly open: (at: EntryAddress, stored: T) => T;
-  /** Whether a stored value has the form of new ones. `reencrypt` rewrites the others. */
-  readonly isCurrent: (stored: T) => boolean;
 }
 
 /** The beginning of sealed bytes. */
@@ -55,30 +50,27 @@ export function createSealer(keys: readonly string[] = []): Sealer & { readonly 
 }
 
 /**
- * Writes with the first key and reads with any. To change keys, put the new one first and keep the old one
- * until everything is rewritten.
+ * Writes with the first key and reads with any.
+ * @param acceptsPlain for a copy of a store of version 4 that was never encrypted completely
  * @throws ParleyError `config` if a key is not 32 bytes in base64 or hex
  */
-export function createEncryption(keys: readonly string[] = []): Encryption {
+export function createEncryption(keys: readonly string[] = [], acceptsPlain = false): Encryption {
   const ring = createKeyRing(keys);
-  const encryption: Encryption = {
+  return {
     isOn: ring.isOn,
-    acceptsPlain: false,
+    acceptsPlain,
     entries: {
       seal: (at, text) =>
         ring.isOn
           ? prefix + ring.encrypt(Buffer.from(text), toEntryData(at)).toString("base64")
           : addChecksum(at, text),
       open(at, stored) {
-        if (entryFormOf(stored) === "bound")
-          return ring.decrypt(decodeEntry(stored), toEntryData(at)).toString("utf8");
-        if (ring.isOn && !encryption.acceptsPlain) throw notEncrypted();
+        if (stored.startsWith(prefix))
+          return ring
+            .decrypt(Buffer.from(stored.slice(prefix.length), "base64"), toEntryData(at))
+            .toString("utf8");
+        if (ring.isOn && !acceptsPlain) throw notEncrypted();
         return checkChecksum(at, stored);
-      },
-      formOf: entryFormOf,
-      isCurrent(stored) {
-        const form = entryFormOf(stored);
-        return ring.isOn ? form === "bound" && ring.isWithNewest(decodeEntry(stored)) : form === "plain";
       },
     },
     files: {
@@ -87,18 +79,8 @@ export function createEncryption(keys: readonly string[] = []): Encryption {
         if (hasMagic(stored)) return openBytes(ring, toFileData(at), stored);
         throw new ParleyError("store-corrupt", "a file that must be encrypted is not");
       },
-      isCurrent: (stored) => hasMagic(stored) && ring.isWithNewest(stored.subarray(magic.length)),
     },
   };
-  return encryption;
-}
-
-function entryFormOf(stored: string): SealedForm {
-  return stored.startsWith(prefix) ? "bound" : "plain";
-}
-
-function decodeEntry(stored: string): Buffer {
-  return Buffer.from(stored.slice(prefix.length), "base64");
 }
 
 function hasMagic(bytes: Uint8Array): boolean {
@@ -166,8 +148,6 @@ interface KeyRing {
    * @throws ParleyError `store-corrupt` (damaged, or other associated data), `config` (no such key)
    */
   readonly decrypt: (sealed: Uint8Array, associatedData: Uint8Array) => Buffer;
-  /** @throws ParleyError `store-corrupt` if the value is truncated */
-  readonly isWithNewest: (sealed: Uint8Array) => boolean;
 }
 
 const lengths = { id: 4, nonce: 12, tag: 16 } as const;
@@ -216,7 +196,6 @@ function createKeyRing(keys: readonly string[] = []): KeyRing {
         });
       }
     },
-    isWithNewest: (sealed) => newest?.id.equals(split(sealed).id) === true,
   };
 }
 

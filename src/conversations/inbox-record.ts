@@ -73,23 +73,6 @@ export function isGone({ state }: Pick<InboxRecord, "state">): boolean {
   return state === "withdrawn" || state === "erased";
 }
 
-/** A record as it is stored. Those of a store of version 3 have flags instead of a state. */
-export interface StoredRecord extends Omit<InboxRecord, "state"> {
-  readonly state?: EventState;
-  readonly isClosed?: true;
-  readonly isForgotten?: true;
-  readonly wasAnswered?: true;
-}
-
-/** Reads a stored record, also one that a store of version 3 had. */
-export function toRecord({ isClosed, isForgotten, wasAnswered, ...record }: StoredRecord): InboxRecord {
-  if (record.state !== undefined) return { ...record, state: record.state };
-  if (isForgotten === true) return { ...record, state: isClosed === true ? "erased" : "withdrawn" };
-  if (isClosed === true) return { ...record, state: "answered" };
-  if (record.stoppedBy !== undefined) return { ...record, state: "stopping" };
-  return { ...record, state: wasAnswered === true ? "edited" : "open" };
-}
-
 /** The fields that every new form of a record takes from the one before. */
 export function nextOf({ acceptedAt, version = 0, attempts }: InboxRecord) {
   return { acceptedAt, version: version + 1, ...(attempts === undefined ? {} : { attempts }) };

@@ -12,10 +12,8 @@ import {
   isOver,
   saveProgress,
   saveRecord,
-  type StoredRecord,
   toEntry,
   toErased,
-  toRecord,
 } from "./inbox-record.ts";
 import {
   claimEvents,
@@ -36,8 +34,6 @@ const batchSize = 500;
 /** More lost races in a row are a fault. */
 const maxConflicts = 100;
 
-const orRecord = (stored: StoredRecord | undefined) => (stored === undefined ? undefined : toRecord(stored));
-
 /** Reads events, with the conditions for a write that nobody has changed them since. */
 async function observeEvents(
   store: KeyValueStore,
@@ -48,11 +44,11 @@ async function observeEvents(
     keys.map(async (key): Promise<FoundEvent> => {
       try {
         const [record, turn] = await Promise.all([
-          store.observe<StoredRecord>(entryAt.event(key)),
+          store.observe<InboxRecord>(entryAt.event(key)),
           store.observe<TurnProgress>(entryAt.turn(key)),
         ]);
         unchanged.push(record.unchanged, turn.unchanged);
-        return { key, record: orRecord(record.value), turn: turn.value };
+        return { key, record: record.value, turn: turn.value };
       } catch (error) {
         if (!isParleyError(error, "store-corrupt")) throw error;
         return { key, record: undefined, turn: undefined, damage: error };
@@ -107,13 +103,12 @@ export function createInbox(options: InboxOptions): Inbox {
   /** Skips damaged entries, so that they do not keep the others from being answered. */
   const readUndamaged = async (keys: readonly string[]): Promise<FoundEvent[]> => {
     const [records, turns] = await Promise.all([
-      store.inspectMany<StoredRecord>("inbox", keys),
+      store.inspectMany<InboxRecord>("inbox", keys),
       store.inspectMany<TurnProgress>("turn", keys),
     ]);
     return keys.flatMap((key, position) => {
       const [record, turn] = [records[position], turns[position]];
-      if (!(record instanceof ParleyError || turn instanceof ParleyError))
-        return [{ key, record: orRecord(record), turn }];
+      if (!(record instanceof ParleyError || turn instanceof ParleyError)) return [{ key, record, turn }];
       log.error({ turn: key }, "damaged inbox entry skipped");
       return [];
     });
@@ -220,16 +215,15 @@ export function createInbox(options: InboxOptions): Inbox {
     async keepHeard(key, part) {
       await changeEvents(store, [key], ([found]) => hearPart(found, part));
     },
-    knows: async (key) => (await store.get<StoredRecord>("inbox", key)) !== undefined,
+    knows: async (key) => (await store.get<InboxRecord>("inbox", key)) !== undefined,
     async lookUp(keys) {
       const [records, turns] = await Promise.all([
-        store.getMany<StoredRecord>("inbox", keys),
+        store.getMany<InboxRecord>("inbox", keys),
         store.getMany<TurnProgress>("turn", keys),
       ]);
-      return records.flatMap((stored, position) => {
-        const record = orRecord(stored);
-        return record === undefined || isGone(record) ? [] : [toEntry(record, turns[position])];
-      });
+      return records.flatMap((record, position) =>
+        record === undefined || isGone(record) ? [] : [toEntry(record, turns[position])],
+      );
     },
     async withdraw(keys, { keepsReplies = false } = {}) {
       const withOthers = (await readUndamaged(keys)).flatMap(({ turn }) => turn?.keys ?? []);
@@ -240,7 +234,7 @@ export function createInbox(options: InboxOptions): Inbox {
       await store.backend.scrub();
     },
     async isOpen(key) {
-      const record = orRecord(await store.get<StoredRecord>("inbox", key));
+      const record = await store.get<InboxRecord>("inbox", key);
       return record !== undefined && !isOver(record);
     },
     listOpen: () => readOpen(indexes.openEvents),

@@ -254,17 +254,8 @@ export async function writeBatches(store: KeyValueStore, changes: readonly Chang
     await store.write(changes.slice(from, from + batchSize));
 }
 
-/** Reads stored values before decryption in one round trip. Absent or expired ones are `undefined`. */
-export async function readRaw(
-  { backend }: KeyValueStore,
-  space: Space,
-  keys: readonly string[],
-): Promise<readonly (string | undefined)[]> {
-  return keys.length === 0 ? [] : backend.read(space, keys);
-}
-
 /** Replaces a stored value and keeps its expiry. False: the value is no longer `old`. */
-export async function replaceValue(
+async function replaceValue(
   backend: Backend,
   at: EntryAddress,
   old: string,

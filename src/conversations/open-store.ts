@@ -1,4 +1,4 @@
-import { right, warning, wrong, type Check, type Finding } from "../core/checks.ts";
+import { right, wrong, type Check, type Finding } from "../core/checks.ts";
 import { ParleyError, isParleyError } from "../core/errors.ts";
 import type { Json } from "../core/events.ts";
 import type { Inbox } from "../core/inbox.ts";
@@ -14,8 +14,6 @@ import type { Log, Meter } from "../core/telemetry.ts";
 import { expiryTime, systemClock } from "../support/clock.ts";
 import { createKeyedQueue } from "../support/queues.ts";
 import {
-  type EntryAddress,
-  spaces,
   type Backend,
   type WriteCounts,
   type BackendOptions,
@@ -24,22 +22,17 @@ import {
   isAbsentStore,
 } from "./backend.ts";
 import { backendOf } from "./backends.ts";
-import { createBlobEntries, createBlobFiles, type BlobStore } from "./blobs.ts";
+import { createBlobs } from "./blobs.ts";
 import { createConversationLog } from "./conversation-log.ts";
 import { type Encryption, createEncryption } from "./encryption.ts";
 import { createErasure, type Erasure } from "./erasure.ts";
 import { exportConversation } from "./export.ts";
 import { createInbox } from "./inbox.ts";
-import {
-  type KeyValueStore,
-  readRaw,
-  replaceValue,
-  createKeyValueStore,
-  createSettingsStore,
-} from "./key-value.ts";
+import { type KeyValueStore, createKeyValueStore, createSettingsStore } from "./key-value.ts";
 import { createLeasedQueue, createLocalQueue, type Leases } from "./leased-queue.ts";
 import { sweep } from "./retention.ts";
 import { createSpendingLedger } from "./spending-ledger.ts";
+import { checkMarks } from "./store-marks.ts";
 import { randomUUID } from "node:crypto";
 
 /** How a store is opened. {@link BackendOptions} has what its backend needs. */
@@ -90,11 +83,6 @@ export interface Store {
   describe(): string;
   /** Removes expired data from the disk, and runs every ten minutes by itself. `now` is in Unix ms. */
   sweep(now: number): Promise<void>;
-  /**
-   * Rewrites what is not encrypted with the newest key and bound to its address, and refuses other forms from
-   * then on. Resolves to the number of rewritten entries and blobs.
-   */
-  reencrypt(): Promise<number>;
   /** Closes the file or the connections. The queue must be idle. */
   close(): Promise<void>;
 }
@@ -113,7 +101,7 @@ export async function openStore(url: string, options: StoreOptions): Promise<Sto
   const opened = await backendOf(url).open(url, { ...options, report });
   const store = createKeyValueStore(opened.backend, { encryption, meter });
   try {
-    report(await prepareSealing(store, encryption, isLook));
+    report(await checkMarks(store, encryption, isLook));
     return toStore({ opened, store, encryption, options });
   } catch (error) {
     await opened.backend.close();
@@ -164,10 +152,7 @@ interface Parts {
 function toStore({ opened, store, encryption, options }: Parts): Store {
   const { log, retentionDays = 0, reserveTtlMs = defaultReserveTtlMs, clock = systemClock } = options;
   const { backend, name, backup, leases } = opened;
-  const blobs =
-    opened.blobs === "entries"
-      ? createBlobEntries(store)
-      : createBlobFiles({ store, folder: opened.blobs.folder, log, encryption });
+  const blobs = createBlobs(opened, { store, log, encryption });
   const retentionMs = retentionDays > 0 ? retentionDays * dayMs : undefined;
   const writers = createKeyedQueue();
   const spending = createSpendingLedger({ store, retentionMs, reserveTtlMs });
@@ -216,7 +201,6 @@ function toStore({ opened, store, encryption, options }: Parts): Store {
     sizeBytes: () => sizeOf(opened),
     describe: () => (encryption.isOn ? `${name}, encrypted` : name),
     sweep: (now) => sweep(store, blobs, now),
-    reencrypt: () => reencrypt({ store, blobs, encryption, log }),
     async close() {
       stopSweeping();
       await backend.close();
@@ -255,140 +239,4 @@ function toProblem(error: unknown): string {
   const { problem, reason } = error instanceof ParleyError ? error.detail : {};
   if (problem === undefined) return "cannot be reached";
   return reason === undefined ? String(problem) : `${problem} (${reason})`;
-}
-
-/** The options of a change of keys. */
-interface KeyChangeOptions {
-  readonly store: KeyValueStore;
-  readonly blobs: BlobStore;
-  readonly encryption: Encryption;
-  readonly log: Log;
-}
-
-/**
- * Rewrites everything that is not encrypted with the newest key and bound to its address, while the store is
- * in use. It then marks the store, so that other forms are refused and older keys are not needed. It can be
- * interrupted and repeated. Values that cannot be decrypted are logged and left. Resolves to the number of
- * rewritten entries and blobs.
- * @throws ParleyError `config` if there is no key, or one of the store is missing
- */
-async function reencrypt(options: KeyChangeOptions): Promise<number> {
-  const { store, blobs, encryption, log } = options;
-  if (!encryption.isOn)
-    throw new ParleyError("config", "STORE_ENCRYPTION_KEYS is empty: there is no key to encrypt with");
-  let changed = await blobs.reencrypt();
-  for (const space of spaces) {
-    for await (const key of store.backend.keys(space)) {
-      try {
-        if (await reencryptEntry(store, encryption, { space, key })) changed++;
-      } catch (error) {
-        if (!isParleyError(error, "store-corrupt")) throw error;
-        log.error({ space, key, err: error }, "damaged entry left as it is");
-      }
-    }
-  }
-  await completeSealing(store, encryption);
-  await store.backend.scrub();
-  return changed;
-}
-
-async function reencryptEntry(
-  store: KeyValueStore,
-  { entries }: Encryption,
-  at: EntryAddress,
-): Promise<boolean> {
-  const [old] = await readRaw(store, at.space, [at.key]);
-  if (old === undefined || entries.isCurrent(old)) return false;
-  // If this fails, a concurrent write has stored it with the newest key.
-  return replaceValue(store.backend, at, old, entries.seal(at, entries.open(at, old)));
-}
-
-/**
- * `complete` means that everything is encrypted and bound to its address, and anything else is refused.
- * `migrating` means that values from before encryption are accepted until `reencrypt`.
- */
-type SealingState = "complete" | "migrating";
-
-/** The mark is encrypted and bound like every entry, so that it cannot be made without a key. */
-const mark = { space: "meta", key: "sealing" } as const;
-
-const batchSize = 200;
-
-/**
- * Decides which forms of stored values are accepted. If the keys do not fit the store, it fails at the start,
- * before the first message. A fresh store is `complete` at once. A look writes no mark.
- * @throws ParleyError `config` (a key is missing), `store-corrupt` (the mark was changed or removed)
- */
-async function prepareSealing(
-  store: KeyValueStore,
-  encryption: Encryption,
-  isLook: boolean,
-): Promise<Finding> {
-  const subject = "Encryption";
-  encryption.acceptsPlain = false;
-  const found = await readState(store);
-  if (!encryption.isOn) return right(subject, "off: there is no key in STORE_ENCRYPTION_KEYS");
-  const state = found ?? (await createState(store, encryption, isLook));
-  encryption.acceptsPlain = state !== "complete";
-  return encryption.acceptsPlain
-    ? warning(
-        subject,
-        "on; the store accepts values that are not encrypted, from before",
-        "run npm run reencrypt once",
-      )
-    : right(subject, "on, and the keys fit the store");
-}
-
-/** Accepts only encrypted values that are bound to their address, from now on and even after a restart. */
-async function completeSealing(store: KeyValueStore, encryption: Encryption): Promise<void> {
-  await store.write([{ kind: "set", at: mark, value: "complete" satisfies SealingState }]);
-  encryption.acceptsPlain = false;
-}
-
-async function readState(store: KeyValueStore): Promise<SealingState | undefined> {
-  return store.get<SealingState>(mark.space, mark.key);
-}
-
-async function createState(
-  store: KeyValueStore,
-  encryption: Encryption,
-  isLook: boolean,
-): Promise<SealingState> {
-  const found = await findForms(store, encryption);
-  if (found === "bound") {
-    // Another process may have created both in the meantime.
-    const state = await readState(store);
-    if (state !== undefined) return state;
-    throw new ParleyError(
-      "store-corrupt",
-      "the mark that everything in the store is encrypted was removed: restore a backup",
-    );
-  }
-  const value: SealingState = found === "empty" ? "complete" : "migrating";
-  if (isLook) return value;
-  await store.writeIf([mark], [{ kind: "set", at: mark, value }]);
-  return (await readState(store)) ?? value;
-}
-
-/**
- * Whether any entry is bound to its address, which happens only after the mark is written. It reads every
- * entry once in the life of a store, except blobs, which are large.
- */
-async function findForms(store: KeyValueStore, encryption: Encryption): Promise<"empty" | "old" | "bound"> {
-  let found: "empty" | "old" = "empty";
-  for (const space of spaces) {
-    let keys: string[] = [];
-    const hasBound = async () => {
-      const values = space === "blob" ? [] : await readRaw(store, space, keys);
-      keys = [];
-      return values.some((value) => value !== undefined && encryption.entries.formOf(value) === "bound");
-    };
-    for await (const key of store.backend.keys(space)) {
-      found = "old";
-      keys.push(key);
-      if (keys.length >= batchSize && (await hasBound())) return "bound";
-    }
-    if (keys.length > 0 && (await hasBound())) return "bound";
-  }
-  return found;
 }

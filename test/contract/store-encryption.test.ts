@@ -3,11 +3,8 @@ import { rename, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import type { Store, StoreOptions } from "../../src/conversations/open-store.ts";
-import { createEncryption } from "../../src/conversations/encryption.ts";
 import { entryAt, folderOf } from "../../src/conversations/key-value.ts";
-import { createMemoryLog } from "../support/memory-log.ts";
 import { openRawStore, type RawStore } from "../support/raw-store.ts";
-import { silentLog } from "../support/silent-log.ts";
 import { holds } from "../support/store-bytes.ts";
 import { eventOf, messageOf } from "../support/store-samples.ts";
 import { describeStores } from "../support/stores.ts";
@@ -68,27 +65,29 @@ describeStores("encryption at rest", (current) => {
     }
   });
 
-  it("changes keys, also from none to one, while in use; the old key is not needed afterwards", async () => {
+  it("writes with the newest key and reads with each", async () => {
     const [one, two] = [newKey(), newKey()];
-    const { hash } = await use({}, fill);
-    await use({ encryptionKeys: [one] }, async (store) => {
-      await check(store, hash);
-      expect(await store.reencrypt()).toBeGreaterThan(4);
-      expect(await store.reencrypt()).toBe(0);
-    });
-    expect(holds(await current().bytes(), secret)).toBe(false);
+    const { hash } = await use({ encryptionKeys: [one] }, fill);
     await use({ encryptionKeys: [two, one] }, async (store) => {
-      const writing = Array.from({ length: 50 }, (_, n) =>
-        store.conversations.append("web:2", messageOf(`x${n}`)),
-      );
-      await Promise.all([store.reencrypt(), ...writing]);
-      await store.reencrypt();
-    });
-    await use({ encryptionKeys: [two] }, async (store) => {
       await check(store, hash);
-      expect(await store.conversations.recent("web:2", { maxMessages: 99 })).toHaveLength(50);
-      expect(await store.reencrypt()).toBe(0);
+      await store.records.set("later", 1);
     });
+    await expect(current().open({ encryptionKeys: [two] })).rejects.toMatchObject({ code: "config" });
+    await use({ encryptionKeys: [one, two] }, async (store) => {
+      await check(store, hash);
+      expect(await store.records.get("later")).toBe(1);
+    });
+  });
+
+  it("refuses to start on a store that was filled without a key, and says what to do", async () => {
+    await use({}, fill);
+    const before = await current().bytes();
+    await expect(current().open({ encryptionKeys: [newKey()] })).rejects.toMatchObject({
+      code: "config",
+      message: expect.stringMatching(/not encrypted.*run parley copy <this store> <an empty store>/),
+    });
+    expect(holds(await current().bytes(), "sealing")).toBe(holds(before, "sealing"));
+    await use({}, async (store) => expect(await store.conversations.exists("web:1")).toBe(true));
   });
 });
 
@@ -98,8 +97,8 @@ const hashOf = (text: string) => createHash("sha256").update(text).digest("hex")
 const [a, b] = ["web:a", "web:b"];
 
 describeStores("somebody without a key who writes to the store", (current, kind) => {
-  const use = async <T>(keys: readonly string[], work: (store: Store) => Promise<T>, log = silentLog) => {
-    const store = await current().open({ log, encryptionKeys: keys });
+  const use = async <T>(keys: readonly string[], work: (store: Store) => Promise<T>) => {
+    const store = await current().open({ encryptionKeys: keys });
     try {
       return await work(store);
     } finally {
@@ -211,7 +210,7 @@ describeStores("somebody without a key who writes to the store", (current, kind)
     const whole = await tamper((raw) => raw.get("meta", "sealing"));
     const elsewhere = await tamper((raw) => raw.get("settings", a));
     await tamper((raw) => raw.delete("meta", "sealing"));
-    await expect(use([key], check)).rejects.toEqual(corrupt);
+    await expect(use([key], check)).rejects.toMatchObject({ code: "config" });
     for (const forged of ['{"value":"migrating"}', elsewhere]) {
       await tamper((raw) => raw.set("meta", "sealing", forged));
       await expect(use([key], check)).rejects.toEqual(corrupt);
@@ -220,103 +219,9 @@ describeStores("somebody without a key who writes to the store", (current, kind)
     await use([key], check);
   });
 
-  it("cannot use reencrypt to have plain entries encrypted", async () => {
-    await use([key], fill);
-    await tamper((raw) => raw.set("settings", a, '{"value":{"title":"forged"}}'));
-    const lines: string[] = [];
-    await use([key], (store) => store.reencrypt(), createMemoryLog(lines));
-    expect(lines.join("\n")).toContain("damaged entry left as it is");
-    await use([key], async (store) => {
-      await expect(store.conversations.settings(a)).rejects.toEqual(corrupt);
-      await check(store);
-    });
-  });
-
   it.runIf(kind !== "sqlite")("several first starts at once agree", async () => {
     await Promise.all(Array.from({ length: 5 }, () => use([key], (store) => store.ping())));
     await use([key], fill);
     await use([key], check);
-  });
-});
-
-const other = randomBytes(32).toString("base64");
-const warning = "run npm run reencrypt";
-
-describeStores("a store with values from before encryption was turned on", (current) => {
-  const open = async (keys: readonly string[], lines: string[] = []) =>
-    current().open({ log: createMemoryLog(lines), encryptionKeys: keys });
-  const withStore = async <T>(keys: readonly string[], work: (store: Store) => Promise<T>) => {
-    const lines: string[] = [];
-    const store = await open(keys, lines);
-    try {
-      return { result: await work(store), warned: lines.some((line) => line.includes(warning)) };
-    } finally {
-      await store.close();
-    }
-  };
-  const fill = async (store: Store) => {
-    for (let n = 0; n < 5; n++) await store.conversations.append(a, messageOf(`m${n}`));
-    await store.records.set("key 1", { budget: 3 });
-    return (await store.conversations.putBlob(a, Buffer.from("a picture"), "image/png")).hash;
-  };
-  const check = async (store: Store) => {
-    expect(await store.conversations.recent(a, { maxMessages: 9 })).toHaveLength(5);
-    expect(await store.records.get("key 1")).toEqual({ budget: 3 });
-    const picture = await store.conversations.getBlob(a, hashOf("a picture"));
-    expect(Buffer.from(picture?.bytes ?? []).toString()).toBe("a picture");
-  };
-  const formsOf = async () => {
-    const raw = await openRawStore(current().url);
-    const forms = (await raw.all()).map(([, , value]) => value.slice(0, 5));
-    await raw.close();
-    return [...new Set(forms)];
-  };
-  it("is read with a warning until reencrypt", async () => {
-    await withStore([], fill);
-    expect((await withStore([key], check)).warned).toBe(true);
-    expect((await withStore([key], (store) => store.reencrypt())).result).toBeGreaterThan(5);
-    const after = await withStore([key], async (store) => {
-      await check(store);
-      return store.reencrypt();
-    });
-    expect(after).toEqual({ result: 0, warned: false });
-    expect(await formsOf()).toEqual(["enc2:"]);
-  });
-
-  it("refuses plain values in the process that ran reencrypt", async () => {
-    await withStore([], fill);
-    await withStore([key], async (store) => {
-      await store.reencrypt();
-      const raw = await openRawStore(current().url);
-      await raw.set("settings", a, '{"value":{}}');
-      await raw.close();
-      await expect(store.conversations.settings(a)).rejects.toEqual(corrupt);
-    });
-  });
-
-  it("is not marked by an interrupted reencrypt, which a second run completes", async () => {
-    await withStore([], fill);
-    await withStore([key], check);
-    const raw = await openRawStore(current().url);
-    const at = { space: "record", key: "key 1" } as const;
-    // It is in the last spaces, so everything before it is rewritten when the missing key stops the work.
-    const { entries } = createEncryption([other]);
-    await raw.set(at.space, at.key, entries.seal(at, '{"value":{"budget":3}}'));
-    await raw.close();
-    await withStore([key], (store) => expect(store.reencrypt()).rejects.toMatchObject({ code: "config" }));
-    expect((await formsOf()).toSorted()).toEqual(expect.arrayContaining(["enc2:"]));
-    expect((await withStore([key, other], check)).warned).toBe(true);
-    expect((await withStore([key, other], (store) => store.reencrypt())).result).toBeGreaterThan(0);
-    expect((await withStore([key], check)).warned).toBe(false);
-    expect(await formsOf()).toEqual(["enc2:"]);
-  });
-
-  it("does not start with another key, nor when the old one is removed before reencrypt", async () => {
-    await withStore([], fill);
-    await withStore([key], (store) => store.reencrypt());
-    await withStore([other, key], check);
-    await expect(open([other])).rejects.toMatchObject({ code: "config" });
-    await withStore([other, key], (store) => store.reencrypt());
-    await withStore([other], check);
   });
 });

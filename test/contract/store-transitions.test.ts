@@ -2,7 +2,6 @@ import { beforeEach, expect, it } from "vitest";
 import { transitions } from "../../src/conversations/inbox-record.ts";
 import type { Store } from "../../src/conversations/open-store.ts";
 import type { EventState, Inbox } from "../../src/core/inbox.ts";
-import { openRawStore } from "../support/raw-store.ts";
 import { eventOf } from "../support/store-samples.ts";
 import { describeStores } from "../support/stores.ts";
 
@@ -169,31 +168,5 @@ describeStores("what an accepted event becomes", (current, kind) => {
       });
       await Promise.all(pairs);
     }
-  });
-
-  it("as a store of version 3 has it, with flags instead of a state", async () => {
-    const flags = {
-      open: {},
-      stopping: { stoppedBy: "Ada" },
-      edited: { wasAnswered: true },
-      answered: { isClosed: true },
-      erased: { isClosed: true, isForgotten: true },
-      withdrawn: { isForgotten: true },
-    };
-    const raw = await openRawStore(current().url);
-    for (const [state, marks] of Object.entries(flags)) {
-      await begin(one.inbox, state);
-      const { value } = JSON.parse(await raw.get("inbox", state)) as { value: Record<string, unknown> };
-      const { state: _state, ...record } = value;
-      await raw.set("inbox", state, JSON.stringify({ value: { ...record, ...marks } }));
-      const isOver = state === "answered" || state === "erased";
-      expect(await one.inbox.isOpen(state), state).toBe(!isOver);
-      expect(await one.inbox.accept(newEvent(state)), state).toBe("duplicate");
-      const [listed] = await one.inbox.listOpenIn(conversationOf(state));
-      expect(listed?.state, state).toBe(isOver ? undefined : state);
-      const [found] = await one.inbox.lookUp([state]);
-      expect(found?.state, state).toBe(isGone({ state, hasTurn: true } as Known) ? undefined : state);
-    }
-    await raw.close();
   });
 });

@@ -176,7 +176,10 @@ const pageSize = 500;
 function createPostgresReader({
   read,
   schema,
-}: Pick<PostgresConnection, "read" | "schema">): Pick<Backend, "read" | "has" | "readIndex" | "keys"> {
+}: Pick<PostgresConnection, "read" | "schema">): Pick<
+  Backend,
+  "read" | "has" | "readIndex" | "keys" | "expiries" | "indexNames"
+> {
   const entries = `${quoteSchema(schema)}.entries`;
   // Each key is read by itself. With `= ANY` and old statistics, a planner reads and filters the whole space.
   const lookUp = (column: string): string => `
@@ -222,6 +225,21 @@ function createPostgresReader({
         if (rows.length < pageSize) return;
         last = rows.at(-1)?.key ?? last;
       }
+    },
+    async expiries(space, keys) {
+      const names = keys.map((key) => toStored(key).name);
+      const rows = await read<{ key: string; ttl: string | null }>(lookUp(`expires - ${nowMs} AS ttl`), [
+        space,
+        names,
+      ]);
+      const now = systemClock.now();
+      const found = new Map(rows.map(({ key, ttl }) => [key, ttl === null ? undefined : now + Number(ttl)]));
+      return names.map((name) => found.get(name));
+    },
+    async *indexNames() {
+      const of = (table: string) => `SELECT ranking FROM ${quoteSchema(schema)}.${table}`;
+      const rows = await read<{ ranking: string }>(`${of("rankings")} UNION ${of("counts")}`, []);
+      for (const { ranking } of rows) yield fromStored(ranking);
     },
   };
 }

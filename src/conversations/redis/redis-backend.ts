@@ -27,7 +27,6 @@ import {
   fieldOf,
   nameOfEntry,
   nameOfIndex,
-  namespaceOf,
   pageScript,
   productOf,
   type RedisScript,
@@ -115,21 +114,17 @@ async function openOn(connection: RedisConnection, options: BackendOptions): Pro
       const rows = await attempt(() => client.zRangeWithScores(key, 0, max - 1, options));
       return rows.map(({ value, score }) => ({ member: value, score }));
     },
-    async *keys(space) {
-      const start = `${namespaceOf(space)}::`;
-      // A scan may return a key twice while the server resizes its table.
-      const seen = new Set<string>();
-      let cursor = "0";
-      do {
-        const from = cursor;
-        const page = await attempt(() => client.scan(from, { MATCH: `${start}*`, COUNT: 1000 }));
-        for (const key of page.keys.map((each) => each.slice(start.length))) {
-          if (!seen.has(key)) yield key;
-          seen.add(key);
-        }
-        cursor = page.cursor;
-      } while (cursor !== "0");
-    },
+    keys: (space) => scan(connection, nameOfEntry({ space, key: "" })),
+    expiries: (space, keys) =>
+      attempt(() =>
+        Promise.all(
+          keys.map(async (key) => {
+            const ttlMs = await client.pTTL(nameOfEntry({ space, key }));
+            return ttlMs < 0 ? undefined : systemClock.now() + ttlMs;
+          }),
+        ),
+      ),
+    indexNames: () => scan(connection, nameOfIndex("")),
     async sweep() {
       // Redis removes expired keys by itself.
       await scrubber.resume();
@@ -154,6 +149,22 @@ async function openOn(connection: RedisConnection, options: BackendOptions): Pro
     },
     backup: { unsupported: "Redis has backups of its own: use BGSAVE, or copy its files" },
   };
+}
+
+/** The rest of each key that begins with `start`, once. */
+async function* scan({ attempt, client }: RedisConnection, start: string): AsyncGenerator<string> {
+  // A scan may return a key twice while the server resizes its table.
+  const seen = new Set<string>();
+  let cursor = "0";
+  do {
+    const from = cursor;
+    const page = await attempt(() => client.scan(from, { MATCH: `${start}*`, COUNT: 1000 }));
+    for (const key of page.keys.map((each) => each.slice(start.length))) {
+      if (!seen.has(key)) yield key;
+      seen.add(key);
+    }
+    cursor = page.cursor;
+  } while (cursor !== "0");
 }
 
 /** Writes the version into an empty store, and checks and raises it in another one. Returns what it was. */

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import {
   type EntryAddress,
-  type Space,
   type BackendChange,
   type IndexChange,
   type IndexMember,
@@ -241,12 +240,9 @@ function addChanges(
   }
 }
 
-/** The beginning of the keys of a space. */
-export const namespaceOf = (space: Space): string => `parley:${space}`;
-
 /** The name of an entry in Redis. */
 export function nameOfEntry({ space, key }: EntryAddress): string {
-  return `${namespaceOf(space)}::${key}`;
+  return `parley:${space}::${key}`;
 }
 
 /**

@@ -34,6 +34,7 @@ import {
   noticeRestore,
   createWriteState,
   createPrivateFile,
+  fileMarks,
   isOfOneWrite,
   toSqliteStoreError,
   findDamage,
@@ -93,7 +94,7 @@ export function openSqliteBackend(file: string, options: Partial<BackendOptions>
     }
   };
   const openedAt = systemClock.now();
-  const unlock = isBot ? guard(() => lockStore(file)) : () => {};
+  const unlock = isBot || options.exclusive === true ? guard(() => lockStore(file)) : () => {};
   let opened: OpenedFile;
   try {
     opened = guard(() => openFile(file, isBot));
@@ -126,8 +127,9 @@ export function openSqliteBackend(file: string, options: Partial<BackendOptions>
   const writes = createWriteState(file, clock, async () => {
     await write(() => writer.apply([], []));
   });
-  const keyPage = database.prepare(
-    "SELECT key FROM entries WHERE namespace = ? AND key > ? ORDER BY key LIMIT 500",
+  const keyPage = prepareRows<[key: string, expires: number | null]>(
+    database,
+    "SELECT key, expires FROM entries WHERE namespace = ? AND key > ? ORDER BY key LIMIT 500",
   );
 
   return {
@@ -144,10 +146,17 @@ export function openSqliteBackend(file: string, options: Partial<BackendOptions>
       let last = "";
       for (;;) {
         const rows = guard(() => keyPage.all(space, last));
-        for (const row of rows) yield String(row["key"]);
+        const isAlive = createExpiryCheck();
+        for (const [key, expires] of rows) if (isAlive(expires)) yield key;
         if (rows.length === 0) return;
-        last = String(rows.at(-1)?.["key"]);
+        last = rows.at(-1)?.[0] ?? last;
       }
+    },
+    async expiries(space, keys) {
+      return guard(() => reader.expiries(space, keys));
+    },
+    async *indexNames() {
+      yield* guard(() => indexes.names()).filter((name) => name !== fileMarks);
     },
     async sweep(now) {
       for (let total = 0; ;) {
@@ -358,6 +367,11 @@ function createSqliteIndexes(database: DatabaseSync) {
     /** The score of a member, or 0 if it does not exist. */
     readScore: (index: string, member: string): number =>
       tableOf(index).readScore.get(index, member)?.[0] ?? 0,
+    names: (): string[] =>
+      database
+        .prepare("SELECT ranking FROM rankings UNION SELECT ranking FROM counts")
+        .all()
+        .map((row) => String(row["ranking"])),
     readPage(
       index: string,
       { order, after = { score: startOf[order], member: "" }, max }: IndexPage,
@@ -455,6 +469,10 @@ function createSqliteReader(database: DatabaseSync) {
       const rows = probe.all(space, JSON.stringify(keys)).filter(([, expires]) => isAlive(expires));
       const positions = new Set(rows.map(([position]) => position));
       return keys.map((_, position) => positions.has(position));
+    },
+    expiries(space: Space, keys: readonly string[]): (number | undefined)[] {
+      const found = new Map(probe.all(space, JSON.stringify(keys)).map(([position, at]) => [position, at]));
+      return keys.map((_, position) => found.get(position) ?? undefined);
     },
   };
 }

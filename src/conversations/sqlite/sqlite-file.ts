@@ -94,13 +94,13 @@ function hasTables(database: DatabaseSync): boolean {
 }
 
 /** The index for numbers about the file itself. Earlier versions ignore them without a migration. */
-const index = "store-marks";
+export const fileMarks = "store-marks";
 
 /** Reads the number with a name. Like all of these functions it throws SQLite's errors. */
 function readMark(database: DatabaseSync, name: string): number | undefined {
   const row = database
     .prepare("SELECT score FROM rankings WHERE ranking = ? AND member = ?")
-    .get(index, name);
+    .get(fileMarks, name);
   return row === undefined ? undefined : Number(row["score"]);
 }
 
@@ -108,12 +108,12 @@ function readMark(database: DatabaseSync, name: string): number | undefined {
 function writeMark(database: DatabaseSync, name: string, value: number): void {
   database
     .prepare("INSERT OR REPLACE INTO rankings (ranking, member, score) VALUES (?, ?, ?)")
-    .run(index, name, value);
+    .run(fileMarks, name, value);
 }
 
 /** Removes a number if it exists. */
 function removeMark(database: DatabaseSync, name: string): void {
-  database.prepare("DELETE FROM rankings WHERE ranking = ? AND member = ?").run(index, name);
+  database.prepare("DELETE FROM rankings WHERE ranking = ? AND member = ?").run(fileMarks, name);
 }
 
 /** A file of 4 MiB, which is rewritten in a moment. */

@@ -67,7 +67,7 @@ async function say(url: string, conversation: string, id: string, text: string):
 }
 
 const kinds = ["SQLite", "SQLite with encryption", ...(has("redis") ? ["Redis"] : [])];
-const stores = kinds.map((kind) => ["v3", kind] as const);
+const stores = kinds.map((kind) => ["v4", kind] as const);
 
 describe("a store that another version has made", () => {
   it.each(stores)("%s on %s: opens, and its conversations go on", async (version, kind) => {
@@ -75,7 +75,7 @@ describe("a store that another version has made", () => {
     const doctor = await run({ ...settings, PAGE: "on" }, ["doctor"]);
     await doctor.ended;
     expect(doctor.output()).toContain(`the next start raises it to ${storeVersion}`);
-    expect(await versionNow(settings)).toBe(3);
+    expect(await versionNow(settings)).toBe(storeVersion - 1);
 
     gateway = await startScriptedGateway((request) =>
       request.path === "/v1/models"
@@ -99,7 +99,7 @@ describe("a store that another version has made", () => {
       readonly conversations: readonly { readonly title: string }[];
     };
     const titles = listed.conversations.map(({ title }) => title).toSorted();
-    expect(titles).toEqual(["What is a sloop?", "Who is left open?"]);
+    expect(titles).toEqual(["Answer 2", "Who is left open?"]);
 
     const askedAbout = (text: string): string | undefined =>
       gateway?.requests.map(({ body }) => body.toString()).find((body) => body.includes(text));
@@ -112,6 +112,30 @@ describe("a store that another version has made", () => {
     await parley.stop();
     expect(await versionNow(settings)).toBe(storeVersion);
     expect(parley.output()).not.toMatch(/^error/m);
+  });
+});
+
+describe("parley copy", () => {
+  it.each(kinds)("takes a store of the version before, on %s, and leaves it as it is", async (kind) => {
+    const settings = await restore("v4", kind);
+    const from = settings["STORE_URL"] ?? "sqlite:data/parley.db";
+    for (let n = 0; n < 2; n++) {
+      const copy = await run(settings, ["copy", from, "sqlite:copy/parley.db"]);
+      expect(await copy.ended).toBe(n);
+      if (n === 0) expect(copy.output()).toMatch(/slot: \d+\n.*Copied (\d+) of \1 entries \(0 were there\)/s);
+      else expect(copy.output()).toContain("is not empty: name an empty one");
+    }
+    expect(await versionNow(settings)).toBe(storeVersion - 1);
+    const doctor = await run({ ...settings, STORE_URL: "sqlite:copy/parley.db", PAGE: "on" }, ["doctor"]);
+    await doctor.ended;
+    expect(doctor.output()).toContain(`copy/parley.db, version ${storeVersion}`);
+  });
+
+  it("asks for both stores", async () => {
+    folder = await mkdtemp(join(tmpdir(), "parley-update-"));
+    const copy = await run({}, ["copy", "sqlite:data/parley.db"]);
+    expect(await copy.ended).toBe(2);
+    expect(copy.output()).toContain("npm run copy -- <from> <to>");
   });
 });
 
@@ -128,7 +152,7 @@ describe("a store of another version", () => {
   ]);
   it.each(others)("on %s that is %s is refused in words, by the start and by the doctor", async (...row) => {
     const [kind, , step, atStart, atDoctor] = row;
-    const settings = await restore("v3", kind);
+    const settings = await restore("v4", kind);
     const other = storeVersion + step;
     if (redis === undefined) {
       const database = new DatabaseSync(join(folder!, "data", "parley.db"));

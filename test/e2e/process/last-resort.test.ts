@@ -67,7 +67,7 @@ describe("faults that nothing handles, in the short commands", () => {
   const key = randomBytes(32).toString("base64");
 
   // One has a store, and one has none.
-  it.each([{ args: ["reencrypt"] }, { args: ["settings"] }])(
+  it.each([{ args: ["account", "list"] }, { args: ["settings"] }])(
     "$args completes after a rejection",
     async ({ args }) => {
       const parley = await start({
