@@ -33,17 +33,13 @@ export interface Said {
  * were decoded. The same request gives the same answer.
  */
 export async function answerChat(body: ChatBody, describeImage: DescribeImage): Promise<string> {
-  const change = askForChange(body);
-  if (change !== undefined) return change;
-  const summary = summarize(body);
-  if (summary !== undefined) return summary;
   return `${label}\n\n${(await describeImages(body, describeImage)) ?? answerText(body)}`;
 }
 
 function answerText(body: ChatBody): string {
   const said = body.messages.flatMap((message, index): Said[] => {
     const images = imagesOf(message, index).length;
-    return message.role === "system" || textOf(message).startsWith(summaryStart)
+    return message.role === "system"
       ? []
       : [{ role: message.role, text: withoutAuthor(textOf(message)), images }];
   });
@@ -60,33 +56,6 @@ function answerText(body: ChatBody): string {
       ? `${howToConnect} Ask “What can you do?” for what can be tried before that.`
       : `Before it you said “${quote(previous.text, 120)}”, and I was given ${describeCounts(said)}.`;
   return `You wrote: “${quote(last.text, 300)}”\n\n${memory}`;
-}
-
-/** A summary of earlier messages in a prompt, which nobody has said. */
-const summaryStart = "[Summary of earlier messages]";
-const lastSummaryStart = "[Summary so far]\n";
-const materialStart = "[Messages]\n";
-const materialEnd = "\n[End of the messages]";
-const summaryLabel = "(Parley sandbox: the first words of each message, by rules.)";
-
-/**
- * Returns a summary where Parley asks for one: the lines of the last one and the first words of each new
- * message of a person, as many as fit. The oldest are kept, because newer messages are still sent.
- */
-function summarize(body: ChatBody): string | undefined {
-  const message = body.messages.at(-1);
-  const text = message === undefined ? "" : textOf(message);
-  const isAsked = text.startsWith(materialStart) || text.startsWith(lastSummaryStart);
-  const at = text.indexOf(materialStart);
-  if (!isAsked || at === -1 || !text.endsWith(materialEnd)) return undefined;
-  const before = text.slice(0, at);
-  const said = text.slice(at + materialStart.length, -materialEnd.length);
-  const known = before.split("\n").flatMap((line) => (line.startsWith("> ") ? [line.slice(2)] : []));
-  const more = said.split("\n\n").filter((one) => !one.startsWith("Assistant: "));
-  const lines = [...known.filter((line) => line !== summaryLabel), ...more.map((one) => quote(one, 80))];
-  let left = body.max_tokens * 2 - summaryLabel.length;
-  const kept = lines.filter((line) => line !== "" && (left -= Buffer.byteLength(line) + 1) > 0);
-  return [summaryLabel, ...kept].join("\n");
 }
 
 /** Returns `undefined` when the last message has no picture and does not ask about an earlier one. */
@@ -134,11 +103,6 @@ function indexAsked(question: string, length: number): number | undefined {
   const nth = ordinals.findIndex((word) => new RegExp(`\\b${word}\\b`).test(question));
   if (nth >= 0) return nth;
   return /\b(last|previous|just|latest)\b/.test(question) ? length - 1 : undefined;
-}
-
-function toKeywords(text: string): Set<string> {
-  const words = text.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? [];
-  return new Set(words.filter((word) => word !== "the" && word !== "and"));
 }
 
 const maxLongChars = 100_000;
@@ -192,31 +156,6 @@ const line2 = "*stars*";
 \`\`\`
 
 To be escaped: <b>not bold</b> & "quotes", a \\*star\\*, emoji 🦊, ünïcödé, 日本語.`;
-
-const verbs =
-  /^(?:please )?(?:make|turn|change|paint|tint|rotate|mirror|flip|blur|add|remove|put|darken|brighten)\b/i;
-
-/**
- * Returns the line with which Parley's system message lets a model ask for a change of a picture, where the
- * person asks for one. Returns `undefined` where the system message mentions no pictures, or the person asks
- * for something else.
- */
-function askForChange(body: ChatBody): string | undefined {
-  const system = body.messages.flatMap((one) => (one.role === "system" ? [textOf(one)] : [])).join("\n");
-  const [, last = ""] = /^<change_picture number="(\d+)">/m.exec(system) ?? [];
-  const message = body.messages.findLast(({ role }) => role === "user");
-  const request =
-    message === undefined ? "" : withoutAuthor(textOf(message)).slice(0, maxSearchedChars).trim();
-  if (last === "" || !verbs.test(request)) return undefined;
-  // The picture is named by its number in a word or by a word of its description.
-  const words = toKeywords(request.replace(verbs, ""));
-  const nth = ordinals.findIndex((word) => words.has(word)) + 1;
-  const named = [...system.matchAll(/^(\d+): "(.*)"/gm)].findLast(([, , prompt = ""]) =>
-    [...toKeywords(prompt)].some((word) => words.has(word)),
-  );
-  const number = nth > 0 ? nth : (named?.[1] ?? last);
-  return `<change_picture number="${number}">${request}</change_picture>`;
-}
 
 /** Removes the author's name, with which messages begin in conversations of several people. */
 export function withoutAuthor(text: string): string {

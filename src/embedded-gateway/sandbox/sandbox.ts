@@ -36,7 +36,7 @@ export function createSandbox(options: SandboxOptions) {
         "sandbox/chat": async () => ({
           text: await answerChat(body, (image) => loadImage(image, describePicture)),
         }),
-        "sandbox/image": () => answerWithPicture(body, loadImage),
+        "sandbox/image": () => answerWithPicture(body),
       }[body.model];
       if (answer === undefined) throw unsupportedModel(body.model, "chat");
       await sendAnswer(exchange, body, await answer(), options.wordDelayMs);
@@ -90,18 +90,13 @@ interface SandboxAnswer {
   readonly image?: string;
 }
 
-/** Makes the chat answer of `sandbox/image`: an edited picture of the last message, or a card. */
-async function answerWithPicture(body: ChatBody, loadImage: LoadImage): Promise<SandboxAnswer> {
-  const index = body.messages.findLastIndex((message) => message.role === "user");
-  const message = body.messages[index];
+/** Makes the chat answer of `sandbox/image`: a card with the words of the last message. */
+async function answerWithPicture(body: ChatBody): Promise<SandboxAnswer> {
+  const message = body.messages.findLast(({ role }) => role === "user");
   const prompt = message === undefined ? "" : withoutAuthor(textOf(message).slice(0, 4000));
-  const source = message === undefined ? undefined : imagesOf(message, index).at(-1);
-  const png = await (source === undefined
-    ? drawCard(prompt, { widthPx: 1024, heightPx: 1024 })
-    : loadImage(source, (bytes) => editPicture(bytes, prompt)));
-  const verb = source === undefined ? "drawn" : "written over your picture";
+  const png = await drawCard(prompt, { widthPx: 1024, heightPx: 1024 });
   return {
-    text: `*Parley sandbox: ${verb} by rules, no image model is connected.*`,
+    text: "*Parley sandbox: drawn by rules, no image model is connected.*",
     image: toDataUri("image/png", png),
   };
 }
@@ -345,30 +340,6 @@ function label(height: number): string {
   );
   const scale = Math.min(1, height / 120);
   return `<g transform="translate(${1000 - 180 * scale} ${16 * scale}) scale(${scale})" fill="#fff"><rect width="160" height="44" rx="10" fill="#10131a" fill-opacity="0.62"/><path transform="translate(12 12)" d="${dots.join("")}"/></g>`;
-}
-
-/** The longest edge of an edited picture. */
-const maxEdgePx = 2048;
-
-/**
- * Writes the prompt's words over a picture, in the colour that they name. Returns a PNG with the sandbox
- * label (an animation's first frame).
- * @throws Error of the decoder
- */
-function editPicture(bytes: Buffer, prompt: string): Promise<Buffer> {
-  return decodeInTurn("sandbox", async () => {
-    const colour = colourIn(prompt);
-    const bounds = { width: maxEdgePx, height: maxEdgePx, fit: "inside", withoutEnlargement: true } as const;
-    const opened = (await openPicture(bytes)).autoOrient().resize(bounds).toColourspace("srgb");
-    const tinted = colour === undefined ? opened : opened.tint(colour);
-    const { data, info } = await tinted.png({ compressionLevel: 1 }).toBuffer({ resolveWithObject: true });
-    const size = { widthPx: info.width, heightPx: info.height };
-    const image = await openPicture(data);
-    return await image
-      .composite([{ input: toSvg(size, toLines(prompt, heightOf(size) / 2)) }])
-      .png()
-      .toBuffer();
-  });
 }
 
 /**

@@ -61,15 +61,6 @@ describe.skipIf(!has("chromium"))("pictures on the page", () => {
     expect(problems).toEqual([]);
   });
 
-  it("are changed by plain words, the one that is named", async () => {
-    const { page } = await story.open();
-    await say(page, "/imagine a red fox size:64x64");
-    await say(page, "/imagine a grey cat size:64x64");
-    expect(await say(page, "Make the fox blue")).toContain("Changed from the picture “a red fox”");
-    await expect.poll(() => alts(page, 2)).toEqual(["Make the fox blue"]);
-    expect(await say(page, "Make it darker")).toContain("Changed from the picture “Make the fox blue”");
-  });
-
   it("of a private answer stay private", async () => {
     const { page } = await story.open();
     await say(page, "Remember the word larch.");
