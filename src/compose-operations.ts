@@ -1,6 +1,4 @@
 import { readFile, statfs } from "node:fs/promises";
-import { hostname } from "node:os";
-import type { Access } from "./core/access.ts";
 import type { Assistant } from "./assistant/assistant.ts";
 import type { Config } from "./config.ts";
 import { type ParleyError } from "./core/errors.ts";
@@ -12,12 +10,7 @@ import { noTracer, type Log, type Tracer } from "./core/telemetry.ts";
 import type { OpenedGateway } from "./compose-gateway.ts";
 import { createDashboard } from "./operations/dashboard/dashboard.ts";
 import { createDashboardData, createNames } from "./operations/dashboard/dashboard-data.ts";
-import {
-  createDayHistory,
-  type DayHistory,
-  createLoadHistory,
-  type LoadHistory,
-} from "./operations/dashboard/history.ts";
+import { type DayHistory, createLoadHistory, type LoadHistory } from "./operations/dashboard/history.ts";
 import type { RecentProblems } from "./operations/dashboard/recent-problems.ts";
 import {
   type HttpServer,
@@ -150,18 +143,6 @@ export async function openLoadHistory({ assistant, platforms }: RunningParts): P
   });
 }
 
-/** Keeps the last 24 hours for the dashboard, also over a restart. */
-export async function openDayHistory(config: Config, { store }: RunningParts, log: Log): Promise<DayHistory> {
-  return createDayHistory({
-    records: store.records,
-    // Several instances have one history each. A single one keeps its history if its container is renamed.
-    key: store.claims.isShared ? `dashboard:${hostname()}:${config.PORT}` : "dashboard",
-    retentionMs: config.RETENTION_DAYS > 0 ? config.RETENTION_DAYS * 86_400_000 : undefined,
-    clock: systemClock,
-    log,
-  });
-}
-
 /** The disk of a store that is a file. */
 async function diskOf({ STORE_URL, dataDir }: Config) {
   if (!STORE_URL.startsWith("sqlite:")) return undefined;
@@ -184,12 +165,10 @@ export function createConfiguredDashboard(
     history,
     day,
     problems,
-    access,
   }: {
     readonly history: LoadHistory;
     readonly day: DayHistory;
     readonly problems: RecentProblems;
-    readonly access: Pick<Access, "isAdmin">;
   },
 ): HttpHandler {
   const { store, gateway, version, platforms, assistant } = parts;
@@ -200,10 +179,6 @@ export function createConfiguredDashboard(
   return createDashboard({
     password: config.ADMIN_PASSWORD,
     addressOf: createClientAddress(proxies),
-    async isAdmin(request) {
-      const accounts = await Promise.all(platforms().flatMap(({ accountOf }) => accountOf?.(request) ?? []));
-      return accounts.some((asker) => asker?.origin !== undefined && access.isAdmin(asker));
-    },
     read: createDashboardData({
       version,
       readiness: () => readReadiness(parts),

@@ -1,11 +1,11 @@
 import { termProblems, createAccess, createAllowedModels } from "./assistant/access/access.ts";
 import { createAssistant, type Assistant, createConversationHistory } from "./assistant/assistant.ts";
 import { openGateway, type OpenedGateway } from "./compose-gateway.ts";
+import { createDayHistory } from "./operations/dashboard/history.ts";
 import {
   createConfiguredDashboard,
   isServing,
   metricsSourcesOf,
-  openDayHistory,
   openLoadHistory,
   openConfiguredTracer,
   readReadiness,
@@ -126,9 +126,7 @@ export async function startParley(
     const load = await resources.add("load history", openLoadHistory(parts), async (opened) =>
       opened.close(),
     );
-    const day = await resources.add("day history", openDayHistory(config, parts, log), (opened) =>
-      opened.close(),
-    );
+    const day = createDayHistory(clock);
     sinks.push(load.take, day.take);
     const access = createAccess({
       rules: { allow: config.ALLOW, deny: config.DENY, admins: config.ADMINS },
@@ -203,7 +201,7 @@ export async function startParley(
         log,
         readiness: () => readReadiness(parts),
         handlers: [
-          createConfiguredDashboard(config, parts, { history: load, day, problems, access }),
+          createConfiguredDashboard(config, parts, { history: load, day, problems }),
           ...platforms.flatMap(({ handler }) => handler ?? []),
         ],
       }),

@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Asker } from "./access.ts";
 import type { Check } from "./checks.ts";
 import type { Command } from "./command.ts";
 import type { GatewayOutlook } from "./gateway.ts";
@@ -76,11 +75,6 @@ export interface CreatedPlatform {
   /** Paths that are served under every Host, because their handler checks the signature of requests. */
   readonly signedPaths?: readonly string[];
   readonly erasure?: FileErasure;
-  /**
-   * The person who is logged in to an account of the platform in the browser of this request, if any.
-   * @throws ParleyError `store-unavailable`
-   */
-  readonly accountOf?: (request: IncomingMessage) => Promise<Asker | undefined>;
 }
 
 /** A shell command that belongs to a platform, such as one that prints its manifest. */

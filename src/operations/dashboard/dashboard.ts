@@ -33,7 +33,7 @@ const refusals: Readonly<
 > = {
   closed: {
     status: 403,
-    text: "The dashboard is open on this machine only. To open it elsewhere, set ADMIN_PASSWORD, or log in to the page with an account that ADMINS lists (docs/operations.md).\n",
+    text: "The dashboard is open on this machine only. To open it elsewhere, set ADMIN_PASSWORD (docs/operations.md).\n",
   },
   "password-needed": { status: 401, text: "The dashboard needs the password that ADMIN_PASSWORD sets.\n" },
   limited: { status: 429, text: "Too many wrong passwords. Wait a moment, then try again.\n" },
@@ -100,21 +100,18 @@ interface DashboardAccessOptions {
   readonly password: string | undefined;
   /** Returns the address that wrong passwords count for. */
   readonly addressOf: (request: IncomingMessage) => string;
-  /** Whether the request is from an admin who is logged in elsewhere. By default nobody is. */
-  readonly isAdmin?: (request: IncomingMessage) => Promise<boolean>;
   /** Milliseconds on a steady clock. Default `performance.now`. */
   readonly now?: () => number;
 }
 
 /**
- * Admits admins, and those with the password, by HTTP Basic authentication with any name. Where no password
+ * Admits those with the password, by HTTP Basic authentication with any name. Where no password
  * is set, it admits requests from this machine. Where one is set, they need it too, since a proxy on this
  * machine need not say whom it serves. Wrong passwords are delayed by address, as on the page.
  */
-export function createDashboardAccess({ password, addressOf, isAdmin, now }: DashboardAccessOptions) {
+export function createDashboardAccess({ password, addressOf, now }: DashboardAccessOptions) {
   const delays = createLoginDelays(now);
   return async (request: IncomingMessage): Promise<Admission> => {
-    if ((await isAdmin?.(request)) === true) return { kind: "admitted" };
     if (password === undefined) return { kind: isFromThisMachine(request) ? "admitted" : "closed" };
     const given = passwordOf(request);
     if (given === undefined) return { kind: "password-needed" };

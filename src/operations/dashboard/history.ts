@@ -1,8 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
-import type { Json } from "../../core/events.ts";
-import type { Records } from "../../core/storage.ts";
-import type { Log, Measured } from "../../core/telemetry.ts";
-import { inTime } from "../../support/clock.ts";
+import type { Measured } from "../../core/telemetry.ts";
 import type { Load } from "../metrics.ts";
 
 /** What happened in ten minutes. */
@@ -29,26 +26,12 @@ export interface ModelTimes {
   readonly wholeP95: number | null;
 }
 
-interface DayHistoryOptions {
-  readonly records: Pick<Records, "get" | "set">;
-  /** The key of the record, one for each process that runs at a time. */
-  readonly key: string;
-  /** The longest that anything is kept, or `undefined` for no limit. */
-  readonly retentionMs: number | undefined;
-  readonly clock: Clock;
-  readonly log: Pick<Log, "warn">;
-}
-
 const sliceMs = 600_000;
 const keptMs = 24 * 3_600_000;
-/** A crash loses this much. There is one small write in that time, and none where nothing happened. */
-const saveEveryMs = 300_000;
-const maxCloseMs = 1000;
 /** The limit of one slice. Further models count as `other`. */
 const maxModels = 6;
 const maxCodes = 20;
 const maxNameChars = 100;
-const version = 1;
 
 /** The buckets end at powers of the square root of two, from a sixteenth of a second to half an hour. */
 const bucketOf = (seconds: number): number =>
@@ -72,11 +55,9 @@ interface Counts {
   models: Record<string, ModelCounts>;
 }
 
-/** Keeps the last 24 hours of a process, and of those that ran before it in its place. */
-export function createDayHistory(options: DayHistoryOptions) {
-  const { records, key, clock, log } = options;
+/** Keeps the last 24 hours of a process, in memory. */
+export function createDayHistory(clock: Clock) {
   let kept: Counts[] = [];
-  let isChanged = false;
 
   const recent = (): Counts[] => {
     const from = clock.now() - keptMs;
@@ -84,7 +65,6 @@ export function createDayHistory(options: DayHistoryOptions) {
     return kept;
   };
   const current = (): Counts => {
-    isChanged = true;
     const time = Math.floor(clock.now() / sliceMs) * sliceMs;
     const last = kept.at(-1);
     if (last?.time === time) return last;
@@ -98,40 +78,6 @@ export function createDayHistory(options: DayHistoryOptions) {
     const known = Object.hasOwn(models, name) || Object.keys(models).length < maxModels ? name : "other";
     return (models[known] ??= { answers: 0, failed: 0, first: {}, whole: {} });
   };
-
-  let reading: Promise<boolean> | undefined;
-  /** Adds what is stored, once. Returns whether it has been, because a save before would overwrite it. */
-  const restore = (): Promise<boolean> =>
-    (reading ??= records.get(key).then(
-      (value) => {
-        const earlier = toCounts(value);
-        // The counts so far may be of slices that began before the restart.
-        for (const mine of kept) {
-          const begun = earlier.findIndex(({ time }) => time === mine.time);
-          if (begun !== -1) merge(mine, earlier.splice(begun, 1)[0]!);
-        }
-        kept = [...earlier, ...kept].sort((a, b) => a.time - b.time);
-        return true;
-      },
-      (error: unknown) => {
-        reading = undefined;
-        log.warn({ err: error }, "the dashboard's history could not be read; tried again in five minutes");
-        return false;
-      },
-    ));
-  void restore();
-  const save = async (): Promise<void> => {
-    if (!(await restore()) || !isChanged) return;
-    isChanged = false;
-    try {
-      const value = { version, slices: recent() } as unknown as Json;
-      await records.set(key, value, Math.min(2 * keptMs, options.retentionMs ?? Infinity));
-    } catch (error) {
-      isChanged = true;
-      log.warn({ err: error }, "the dashboard's history could not be saved; tried again in five minutes");
-    }
-  };
-  const stopSaving = clock.every(saveEveryMs, () => void save());
 
   return {
     /** Counts turns, refusals and how long models take. */
@@ -168,12 +114,6 @@ export function createDayHistory(options: DayHistoryOptions) {
       const sum = noCounts(0);
       for (const slice of recent()) if (slice.time + sliceMs > since) merge(sum, slice);
       return toTimes(sum.models);
-    },
-    /** Saves what is not saved yet. */
-    async close(): Promise<void> {
-      stopSaving();
-      // A store that does not respond must not hold up the end.
-      await inTime(save(), maxCloseMs, { clock });
     },
   };
 }
@@ -232,17 +172,6 @@ function quantile(buckets: Buckets, share: number): number | null {
     left -= count;
   }
   return null;
-}
-
-/** Reads saved counts, but not those of another version. */
-function toCounts(value: Json | undefined): Counts[] {
-  const saved = value as { readonly version?: unknown; readonly slices?: unknown } | null | undefined;
-  if (saved?.version !== version || !Array.isArray(saved.slices)) return [];
-  return (saved.slices as Counts[]).map((slice) => {
-    const counts = noCounts(slice.time);
-    merge(counts, slice);
-    return counts;
-  });
 }
 
 /** What is sampled. */

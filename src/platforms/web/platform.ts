@@ -44,8 +44,7 @@ interface WebPlatformOptions
 }
 
 /** The local page as a platform. */
-export interface WebPlatform
-  extends Platform, Pick<ReturnType<typeof createPageRequests>, "handle" | "accountOf"> {
+export interface WebPlatform extends Platform, Pick<ReturnType<typeof createPageRequests>, "handle"> {
   /** Erases uploads. */
   readonly erasure: FileErasure;
 }
@@ -253,7 +252,6 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     },
 
     handle: requests.handle,
-    accountOf: requests.accountOf,
   };
 }
 

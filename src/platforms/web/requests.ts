@@ -2,7 +2,6 @@ import { readdirSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
-import type { Asker } from "../../core/access.ts";
 import type { Clock } from "../../core/clock.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import { codeOf, isParleyError } from "../../core/errors.ts";
@@ -141,14 +140,6 @@ export function createPageRequests(options: RequestOptions) {
       inLanguage(negotiateLanguage(request.headers["accept-language"]), () =>
         serve(request, response, target),
       ),
-
-    /** Returns who asks. @see {@link CreatedPlatform.accountOf} */
-    async accountOf(this: void, request: IncomingMessage): Promise<Asker | undefined> {
-      const { person, account } = (await login.personOf(request)) ?? {};
-      return person === undefined || account === undefined
-        ? undefined
-        : { platform: "web", origin: person.origin };
-    },
 
     /** Ends sessions that nobody may use any more. @throws ParleyError `store-unavailable` */
     endInvalid: (): Promise<void> => login.endInvalid(),

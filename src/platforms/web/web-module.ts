@@ -78,7 +78,6 @@ export const web = definePlatform({
           handler: platform.handle,
           allowedHosts: PAGE_HOSTS,
           erasure: platform.erasure,
-          accountOf: platform.accountOf,
         };
       },
     };

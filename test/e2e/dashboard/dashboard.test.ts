@@ -99,20 +99,6 @@ describe.skipIf(!has("chromium"))("the dashboard", () => {
     expect(await page.evaluate<string>("document.documentElement.lang")).toBe("de");
   });
 
-  it("keeps its history over a restart", async () => {
-    const { page } = await story.open();
-    await say(page, "hello");
-    const before = (await dataOf(story)).day;
-    expect(before.models).toMatchObject([{ model: "sandbox/chat" }]);
-    await story.stop();
-    await story.start();
-    const { day } = await dataOf(story);
-    expect(day.models).toEqual(before.models);
-    expect(day.slices.reduce((sum, { turns }) => sum + turns, 0)).toBe(
-      before.slices.reduce((sum, { turns }) => sum + turns, 0),
-    );
-  });
-
   it("says so when Parley does not respond, and goes on when it is back", async () => {
     const { page } = await story.open({ isTimed: true });
     await openDashboard(story, page);

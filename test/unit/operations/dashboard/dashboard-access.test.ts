@@ -61,12 +61,3 @@ test("wrong passwords are refused, and delayed by address", async () => {
   for (const other of ["Bearer abc", "Basic ***", "Basic", basic("correct horse battery")])
     expect(await ask("192.0.2.9", other)).toBe("password-needed");
 });
-
-test("an admin who is logged in to the page is admitted from anywhere, and nobody else", async () => {
-  const isAdmin = (asked: IncomingMessage) => Promise.resolve(asked.headers.cookie === "parley_session=ada");
-  const admit = createDashboardAccess({ password: undefined, addressOf, isAdmin });
-  const ask = async (cookie: string) =>
-    (await admit(request("192.0.2.7", { host: "parley.example", cookie }))).kind;
-  expect(await ask("parley_session=ada")).toBe("admitted");
-  expect(await ask("parley_session=ben")).toBe("closed");
-});

@@ -349,13 +349,6 @@ describe("a page with accounts", () => {
     expect(statuses).toEqual([403, 403, 403, 403, 429]);
     expect(words.size).toBe(1);
   });
-
-  it("knows who an account is for the dashboard, and nobody without one", async () => {
-    const ask = (cookie?: string) => server.platform.accountOf({ headers: { cookie }, socket: {} } as never);
-    expect(await ask(anna["cookie"])).toMatchObject({ platform: "web", origin: { user: "web:user:anna" } });
-    expect(await ask("parley_session=guess")).toBeUndefined();
-    expect(await ask()).toBeUndefined();
-  });
 });
 
 describe("the page's password beside accounts", () => {
@@ -375,7 +368,6 @@ describe("the page's password beside accounts", () => {
       [`web:${chat}`, undefined],
       [`web:@${ids.anna}:${chat}`, "web:user:anna"],
     ]);
-    expect(await server.platform.accountOf({ headers: shared, socket: {} } as never)).toBeUndefined();
     expect(
       (await server.askAsPage("POST", "/api/login", { name: "anna", password: "everybody's own" })).status,
     ).toBe(403);
