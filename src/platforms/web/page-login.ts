@@ -1,4 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
+import type { Records } from "../../core/storage.ts";
 import { type Log, createRareLog } from "../../core/telemetry.ts";
 import { isLoopback, isOfOtherSite } from "../../support/http/client-address.ts";
 import { createLoginDelays, isSameSecret } from "../../support/http/login-delays.ts";
@@ -8,7 +9,7 @@ import { passwordLimits, type Account, type Accounts } from "./accounts/accounts
 import { readBody, sendJson, sendProblem, sendTooMany } from "./http.ts";
 import { sharedPerson, toAccountPerson, type PagePerson } from "./address.ts";
 import { LRUCache } from "lru-cache";
-import { createHash, randomBytes } from "node:crypto";
+import { createHash, createHmac, randomBytes } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { z } from "zod";
 
@@ -37,6 +38,8 @@ const changedPassword = z.object({ old: text, new: text });
 /** The options of {@link createPageLogin}. */
 interface PageLoginOptions {
   readonly accounts: Accounts;
+  /** Holds the sessions over restarts. */
+  readonly records: Records;
   /** The page's password, which opens the shared account. */
   readonly password: string | undefined;
   readonly mode: PageLoginMode;
@@ -52,8 +55,8 @@ interface PageLoginOptions {
  * of the store throw `store-unavailable`, and then nobody is let in.
  */
 export function createPageLogin(options: PageLoginOptions) {
-  const { accounts, password, mode, addressOf, clock, log } = options;
-  const sessions = createSessions(password, addressOf, () => clock.monotonic());
+  const { accounts, records, password, mode, addressOf, clock, log } = options;
+  const sessions = createSessions(password, addressOf, { records, clock });
   const warnRarely = createRareLog(log);
 
   async function accountOf({ accountId, changedAt }: SessionHolder): Promise<Account | undefined> {
@@ -87,7 +90,7 @@ export function createPageLogin(options: PageLoginOptions) {
   return {
     /** Returns `undefined` where a login is needed. */
     async personOf(request: IncomingMessage): Promise<LoggedIn | undefined> {
-      const key = sessions.sessionOf(request);
+      const key = await sessions.sessionOf(request);
       if (key === undefined) return undefined;
       const holder = sessions.holderOf(key);
       const signal = sessions.signalOf(key);
@@ -97,7 +100,7 @@ export function createPageLogin(options: PageLoginOptions) {
       }
       const account = await accountOf(holder);
       if (account === undefined) {
-        sessions.end(key);
+        await sessions.end(key);
         return undefined;
       }
       return {
@@ -128,8 +131,8 @@ export function createPageLogin(options: PageLoginOptions) {
     },
 
     /** Handles `POST /api/logout`. */
-    logOut(request: IncomingMessage, response: ServerResponse): void {
-      sendJson(response, 200, {}, { "Set-Cookie": sessions.logOut(request) });
+    async logOut(request: IncomingMessage, response: ServerResponse): Promise<void> {
+      sendJson(response, 200, {}, { "Set-Cookie": await sessions.logOut(request) });
     },
 
     /**
@@ -157,8 +160,8 @@ export function createPageLogin(options: PageLoginOptions) {
     /** Ends sessions that nobody may use any more, so that their event streams end too. */
     async endInvalid(): Promise<void> {
       for (const [key, holder] of sessions.held())
-        if ((await accountOf(holder)) === undefined) sessions.end(key);
-      if (await needsAccount()) sessions.end(openSession);
+        if ((await accountOf(holder)) === undefined) await sessions.end(key);
+      if (await needsAccount()) await sessions.end(openSession);
     },
   };
 }
@@ -216,13 +219,30 @@ interface SessionHolder {
 }
 
 interface Session {
+  /** By the monotonic clock, so that a step of the wall clock logs nobody out. */
   readonly expiresAt: number;
+  /** When the store was last seen to have it, by the same clock. */
+  readonly seenAt: number;
   /** Absent where somebody logged in with the page's password. */
   readonly holder: SessionHolder | undefined;
   /** The account or address that the session counts for. */
   readonly countedFor: string;
   readonly ended: AbortController;
 }
+
+/** A session in the store. */
+const storedSession = z.object({
+  /** Unix milliseconds. */
+  expiresAt: z.number(),
+  countedFor: z.string(),
+  holder: z.object({ accountId: z.string(), changedAt: z.number() }).optional(),
+  /** The page's password where it began the session, keyed with the token that only the browser has. */
+  proof: z.string().optional(),
+});
+
+const sessionRecord = (key: string): string => `web/session/${key}`;
+/** How long after another instance has ended a session this one may still accept it. */
+const endedElsewhereMs = 10_000;
 
 /** The result of a login. `cookie` is a complete Set-Cookie value. */
 export type Login =
@@ -231,18 +251,19 @@ export type Login =
   | { readonly kind: "limited"; readonly retryAfterMs: number };
 
 /**
- * Manages logins of the page. Sessions last 30 days and are only in memory, so people log in again after a
- * restart. Wrong passwords are delayed by address, see {@link createLoginDelays}. Without a password, every
- * request without a session of its own counts as logged in, in one session. Past their limit, an account's
- * logins end its own sessions.
+ * Manages logins of the page. Sessions last 30 days, also over restarts and for all instances on a store,
+ * which has the hash of their token. One with the page's password ends when that is changed. Wrong passwords
+ * are delayed by address, see {@link createLoginDelays}. Without a password, every request without a session
+ * of its own counts as logged in, in one session. Past their limit, an account's logins end its own sessions.
  * @param password opens the page for everybody who has it
  * @param addressOf the address that failures count for
  */
 export function createSessions(
   password: string | undefined,
   addressOf: (request: IncomingMessage) => string,
-  now: () => number = () => performance.now(),
+  { records, clock }: { readonly records: Records; readonly clock: Pick<Clock, "now" | "monotonic"> },
 ) {
+  const now = (): number => clock.monotonic();
   /** The sessions by token hash. */
   const sessions = new LRUCache<string, Session>({
     // The size is limited rather than the count, because `max` would preallocate.
@@ -254,9 +275,34 @@ export function createSessions(
   let open = new AbortController();
 
   /** Ends the sessions that were used least recently, so that one more is within the limit. */
-  function makeRoom(countedFor: string, max: number): void {
+  async function makeRoom(countedFor: string, max: number): Promise<void> {
     const own = [...sessions.entries()].filter(([, session]) => session.countedFor === countedFor);
-    for (const [key] of own.slice(max - 1)) sessions.delete(key);
+    for (const [key] of own.slice(max - 1)) await end(key);
+  }
+
+  async function end(key: string): Promise<void> {
+    if (key === openSession) {
+      open.abort();
+      open = new AbortController();
+      return;
+    }
+    sessions.delete(key);
+    await records.delete(sessionRecord(key));
+    // A request may have read it before.
+    sessions.delete(key);
+  }
+
+  /** Reads a session that the store has. */
+  async function read(token: string, key: string): Promise<Session | undefined> {
+    const stored = storedSession.safeParse(await records.get(sessionRecord(key))).data;
+    if (stored === undefined) return undefined;
+    const { countedFor, holder, proof } = stored;
+    if (holder === undefined && (password === undefined || proof !== proofOf(token, password)))
+      return undefined;
+    const known = sessions.get(key);
+    const leftMs = Math.min(stored.expiresAt - clock.now(), sessionMs);
+    const expiresAt = known?.expiresAt ?? now() + leftMs;
+    return { expiresAt, seenAt: now(), holder, countedFor, ended: known?.ended ?? new AbortController() };
   }
 
   /**
@@ -270,25 +316,47 @@ export function createSessions(
   ): Promise<Login> {
     const attempt = await delays.attempt<SessionHolder | "everybody">(addressOf(request), check);
     if (attempt.kind !== "right") return attempt;
-    return begin(request, attempt.value === "everybody" ? undefined : attempt.value);
+    return await begin(request, attempt.value === "everybody" ? undefined : attempt.value);
   }
 
-  function begin(request: IncomingMessage, holder: SessionHolder | undefined): Login {
+  async function begin(request: IncomingMessage, holder: SessionHolder | undefined): Promise<Login> {
     const token = randomBytes(32).toString("base64url");
     const countedFor = holder === undefined ? `address ${addressOf(request)}` : `account ${holder.accountId}`;
-    makeRoom(countedFor, holder === undefined ? maxSessionsOfAddress : maxSessionsOfAccount);
-    const session = { expiresAt: now() + sessionMs, holder, countedFor, ended: new AbortController() };
-    sessions.set(digest(token).toString("hex"), session);
+    await makeRoom(countedFor, holder === undefined ? maxSessionsOfAddress : maxSessionsOfAccount);
+    const key = digest(token).toString("hex");
+    const stored = {
+      expiresAt: clock.now() + sessionMs,
+      countedFor,
+      ...(holder === undefined ? { proof: proofOf(token, password ?? "") } : { holder: { ...holder } }),
+    };
+    await records.set(sessionRecord(key), stored, sessionMs);
+    const seenAt = now();
+    sessions.set(key, {
+      expiresAt: seenAt + sessionMs,
+      seenAt,
+      holder,
+      countedFor,
+      ended: new AbortController(),
+    });
     const isSecure = (request.headers.origin ?? "").startsWith("https://");
     return { kind: "logged-in", cookie: cookie(token, sessionMs / 1000) + (isSecure ? "; Secure" : "") };
   }
 
   return {
-    /** Returns the key of the request's session, or `undefined` without a valid session cookie. */
-    sessionOf(request: IncomingMessage): string | undefined {
-      const token = cookieOf(request, cookieName);
-      const key = token === undefined ? "" : digest(token).toString("hex");
-      const session = sessions.get(key);
+    /**
+     * Returns the key of the request's session, or `undefined` without a valid session cookie.
+     * @throws ParleyError `store-unavailable`
+     */
+    async sessionOf(request: IncomingMessage): Promise<string | undefined> {
+      const token = cookieOf(request, cookieName) ?? "";
+      const key = digest(token).toString("hex");
+      let session = sessions.get(key);
+      if (tokenForm.test(token) && (session === undefined || now() - session.seenAt >= endedElsewhereMs)) {
+        session = await read(token, key);
+        // The controller stays the same, and nothing that uses the session ends.
+        if (session === undefined) sessions.delete(key);
+        else sessions.set(key, session, { noDisposeOnSet: true });
+      }
       if (session !== undefined && session.expiresAt > now()) return key;
       return password === undefined ? openSession : undefined;
     },
@@ -299,12 +367,7 @@ export function createSessions(
     /** Returns a signal that aborts when the session ends. */
     signalOf: (key: string): AbortSignal => (sessions.get(key)?.ended ?? open).signal,
 
-    end(key: string): void {
-      if (key === openSession) {
-        open.abort();
-        open = new AbortController();
-      } else sessions.delete(key);
-    },
+    end,
 
     /** Lists all sessions of accounts. */
     held: (): readonly (readonly [string, SessionHolder])[] =>
@@ -321,9 +384,9 @@ export function createSessions(
     logInAs,
 
     /** Ends the session. Returns the Set-Cookie value that removes its cookie. */
-    logOut(request: IncomingMessage): string {
+    async logOut(request: IncomingMessage): Promise<string> {
       const token = cookieOf(request, cookieName);
-      if (token !== undefined) sessions.delete(digest(token).toString("hex"));
+      if (token !== undefined) await end(digest(token).toString("hex"));
       return cookie("", 0);
     },
   };
@@ -331,6 +394,13 @@ export function createSessions(
 
 function cookie(value: string, maxAgeSeconds: number): string {
   return `${cookieName}=${value}; Path=/; Max-Age=${maxAgeSeconds}; HttpOnly; SameSite=Strict`;
+}
+
+/** The form of a session's token: 32 random bytes. Nothing else is looked up. */
+const tokenForm = /^[\w-]{43}$/;
+
+function proofOf(token: string, password: string): string {
+  return createHmac("sha256", token).update(password, "utf8").digest("base64url");
 }
 
 function digest(text: string): Buffer {

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import type { Clock } from "../../core/clock.ts";
+import type { Records } from "../../core/storage.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import { codeOf, isParleyError } from "../../core/errors.ts";
 import type { RequestTarget } from "../../core/platform-module.ts";
@@ -37,6 +38,8 @@ export interface PageAccess {
 
 interface RequestOptions extends PageAccess {
   readonly accounts: Accounts;
+  /** Holds the sessions. */
+  readonly records: Records;
   readonly clock: Clock;
   readonly log: Log;
   /** Returns what the endpoints use, or `undefined` while the page is not served. */
@@ -52,6 +55,7 @@ export function createPageRequests(options: RequestOptions) {
   const files = createPageFiles();
   const login = createPageLogin({
     accounts,
+    records: options.records,
     password,
     mode: options.loginMode ?? "auto",
     clock,
@@ -72,7 +76,7 @@ export function createPageRequests(options: RequestOptions) {
     const { person, boundsKey: session } = loggedIn;
     const waitMs = served?.bounds.takeRequest(session) ?? 0;
     if (waitMs > 0) return sendTooMany(response, waitMs, translate("web.too-many-requests"));
-    if (path === "/api/logout" && request.method === "POST") return login.logOut(request, response);
+    if (path === "/api/logout" && request.method === "POST") return await login.logOut(request, response);
     if (path === "/api/password" && request.method === "POST")
       return await login.changePassword(request, response, loggedIn);
     if (served === undefined || (isPaused() && !isRead(request) && !path.endsWith("/cancel")))

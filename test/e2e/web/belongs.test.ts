@@ -255,3 +255,22 @@ describe.skipIf(!has("chromium"))("a connection that was lost", () => {
     await alert(page, "Left alone: Your message has not been sent.").waitFor();
   });
 });
+
+describe.skipIf(!has("chromium"))("a login", () => {
+  const { story } = useScriptedPage({ settings: { PAGE_PASSWORD: "correct horse" } });
+
+  it("outlasts a restart, with what was typed", async () => {
+    const { page } = await story.open();
+    await page.getByLabel("Password of this page").fill("correct horse");
+    await page.keyboard.press("Enter");
+    await field(page).fill("in the middle of a");
+    await story.stop();
+    await story.start();
+    await page.reload();
+    await expect.poll(() => typed(page)).toBe("in the middle of a");
+    await page.getByRole("button", { name: "Log out" }).click();
+    await page.getByLabel("Password of this page").waitFor();
+    await page.reload();
+    await page.getByLabel("Password of this page").waitFor();
+  });
+});

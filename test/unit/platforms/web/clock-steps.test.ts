@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { systemClock } from "../../../../src/support/clock.ts";
+import { createSharedMemory } from "../../../support/memory-records.ts";
 import { createLoginDelays } from "../../../../src/support/http/login-delays.ts";
 import { createSessions } from "../../../../src/platforms/web/page-login.ts";
 import { createUploads } from "../../../../src/platforms/web/uploads.ts";
@@ -16,14 +18,17 @@ afterEach(() => void vi.restoreAllMocks());
 
 describe.each([100 * dayMs, -100 * dayMs])("a clock that steps by %i ms", (stepMs) => {
   it("logs nobody out, and nobody waits longer after wrong passwords", async () => {
-    const sessions = createSessions("correct horse", () => "address");
+    const sessions = createSessions("correct horse", () => "address", {
+      records: createSharedMemory().records,
+      clock: systemClock,
+    });
     const request = { headers: {} } as IncomingMessage;
     const login = await sessions.logIn(request, "correct horse");
     const cookie = login.kind === "logged-in" ? login.cookie : "";
     const delays = createLoginDelays();
     for (let failures = 0; failures < 4; failures++) delays.failed("address");
     setClockOff(stepMs);
-    expect(sessions.sessionOf({ headers: { cookie } } as IncomingMessage)).toBeDefined();
+    expect(await sessions.sessionOf({ headers: { cookie } } as IncomingMessage)).toBeDefined();
     expect(delays.waitMs("address")).toBeGreaterThan(0);
     expect(delays.waitMs("address")).toBeLessThanOrEqual(1000);
   });

@@ -1,6 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createSessions, type Login } from "../../../../src/platforms/web/page-login.ts";
+import { createSessions as createSessionsOf, type Login } from "../../../../src/platforms/web/page-login.ts";
+import { systemClock } from "../../../../src/support/clock.ts";
+import { createSharedMemory } from "../../../support/memory-records.ts";
 import { startPageServer, type PageServer } from "./page-server.ts";
 
 describe("a page with a password", () => {
@@ -74,6 +76,19 @@ describe("a page with a password", () => {
   });
 });
 
+/** With a store of its own, unless `records` is one that another instance has used. */
+function createSessions(
+  password: string | undefined,
+  addressOf: (request: IncomingMessage) => string,
+  monotonic: () => number = () => performance.now(),
+  records = createSharedMemory().records,
+) {
+  return createSessionsOf(password, addressOf, {
+    records,
+    clock: { now: () => systemClock.now(), monotonic },
+  });
+}
+
 function toCookie(login: Login): string {
   if (login.kind !== "logged-in") throw new Error(login.kind);
   return String(login.cookie.split(";")[0]);
@@ -96,10 +111,10 @@ describe("sessions", () => {
     now = 1000;
     const login = await sessions.logIn(request(), "correct horse");
     const cookie = toCookie(login);
-    expect(sessions.sessionOf(request({ cookie: `other=1; ${cookie}` }))).toEqual(expect.any(String));
-    expect(sessions.sessionOf(request({ cookie: "parley_session=guess" }))).toBeUndefined();
+    expect(await sessions.sessionOf(request({ cookie: `other=1; ${cookie}` }))).toEqual(expect.any(String));
+    expect(await sessions.sessionOf(request({ cookie: "parley_session=guess" }))).toBeUndefined();
     now += 30 * 24 * 3_600_000 + 1;
-    expect(sessions.sessionOf(request({ cookie }))).toBeUndefined();
+    expect(await sessions.sessionOf(request({ cookie }))).toBeUndefined();
   });
 
   it("of one's own account do not pay for guesses at another's", async () => {
@@ -129,12 +144,11 @@ describe("sessions", () => {
     const first = await logInAs("mallory");
     let last = first;
     for (let index = 0; index < 1100; index += 1) last = await logInAs("mallory");
-    expect(
-      [ada, shared, first, last].map((cookie) => sessions.sessionOf(request({ cookie })) === undefined),
-    ).toEqual([false, false, true, false]);
+    const known = [ada, shared, first, last].map((cookie) => sessions.sessionOf(request({ cookie })));
+    expect((await Promise.all(known)).map((key) => key === undefined)).toEqual([false, false, true, false]);
     for (let index = 0; index < 1100; index += 1) await sessions.logIn(request(), "correct horse");
-    expect(sessions.sessionOf(request({ cookie: ada }))).toBeDefined();
-    expect(sessions.sessionOf(request({ cookie: last }))).toBeDefined();
+    expect(await sessions.sessionOf(request({ cookie: ada }))).toBeDefined();
+    expect(await sessions.sessionOf(request({ cookie: last }))).toBeDefined();
   });
 
   it("of the page's password from one address do not end those from others", async () => {
@@ -147,7 +161,7 @@ describe("sessions", () => {
     const cookie = toCookie(await sessions.logIn(request(), "correct horse"));
     from = "10.0.0.2";
     for (let index = 0; index < 1100; index += 1) await sessions.logIn(request(), "correct horse");
-    expect(sessions.sessionOf(request({ cookie }))).toBeDefined();
+    expect(await sessions.sessionOf(request({ cookie }))).toBeDefined();
   });
 
   it("have a Secure cookie over https", async () => {
@@ -156,7 +170,63 @@ describe("sessions", () => {
     expect(login.kind === "logged-in" && login.cookie).toMatch(/; Secure$/);
   });
 
-  it("count every request as one session without a password", () => {
-    expect(createSessions(undefined, address).sessionOf(request())).toBe("local");
+  it("count every request as one session without a password", async () => {
+    expect(await createSessions(undefined, address).sessionOf(request())).toBe("local");
+  });
+
+  it("outlast a restart, but not a logout, another password, or what is no session", async () => {
+    const { records } = createSharedMemory();
+    const create = (password: string | undefined) => createSessions(password, address, () => 0, records);
+    const before = create("correct horse");
+    const shared = toCookie(await before.logIn(request(), "correct horse"));
+    const left = toCookie(await before.logIn(request(), "correct horse"));
+    const ada = { accountId: "ada", changedAt: 7 };
+    const own = toCookie(await before.logInAs(request(), () => Promise.resolve(ada)));
+    await before.logOut(request({ cookie: left }));
+    const after = create("correct horse");
+    const [key, gone, ownKey] = await Promise.all(
+      [shared, left, own].map((cookie) => after.sessionOf(request({ cookie }))),
+    );
+    expect([key, gone, ownKey].map((one) => one !== undefined)).toEqual([true, false, true]);
+    expect(after.holderOf(ownKey ?? "")).toEqual(ada);
+    expect(after.holderOf(key ?? "")).toBeUndefined();
+    const changed = create("battery staple");
+    expect(await changed.sessionOf(request({ cookie: shared }))).toBeUndefined();
+    expect(await changed.sessionOf(request({ cookie: own }))).toBe(ownKey);
+    expect(await create(undefined).sessionOf(request({ cookie: shared }))).toBe("local");
+  });
+
+  it("that another instance has ended are over within ten seconds", async () => {
+    const { records } = createSharedMemory();
+    let now = 0;
+    const [one, other] = [1, 2].map(() => createSessions("correct horse", address, () => now, records));
+    const cookie = toCookie(await one!.logIn(request(), "correct horse"));
+    const key = await other!.sessionOf(request({ cookie }));
+    expect(key).toEqual(expect.any(String));
+    const signal = other!.signalOf(key ?? "");
+    now = 10_000;
+    expect(await other!.sessionOf(request({ cookie }))).toBe(key);
+    expect(signal.aborted).toBe(false);
+    await one!.logOut(request({ cookie }));
+    now = 20_000;
+    expect(await other!.sessionOf(request({ cookie }))).toBeUndefined();
+    expect(signal.aborted).toBe(true);
+  });
+
+  it("are in the store without their token and without the password", async () => {
+    const { records } = createSharedMemory();
+    const written: string[] = [];
+    const watched = {
+      ...records,
+      set: (...record: Parameters<typeof records.set>) => {
+        written.push(JSON.stringify(record));
+        return records.set(...record);
+      },
+    };
+    const sessions = createSessions("correct horse", address, () => 0, watched);
+    const cookie = toCookie(await sessions.logIn(request(), "correct horse"));
+    expect(written).toHaveLength(1);
+    expect(written[0]).not.toContain(cookie.split("=")[1]);
+    expect(written[0]).not.toContain("correct horse");
   });
 });
