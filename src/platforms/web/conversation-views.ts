@@ -7,7 +7,7 @@ import type { StoredMessage } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { nextPiece } from "../../support/pieces.ts";
 import { createFairSemaphore } from "../../support/queues.ts";
-import { toItemId, toTurnKey, ownerOf } from "./address.ts";
+import { toItemId, toTurnKey, ownerOf, privateCallPrefix } from "./address.ts";
 import { isRunning, withLive, type Feed, type Feeds } from "./feed.ts";
 import type { UploadMeta } from "./uploads.ts";
 import { type FileView, type ItemView, toFileView, toItem, type SnapshotView } from "./views.ts";
@@ -26,7 +26,7 @@ const maxUnsent = { max: 32 * 1024 * 1024, maxPerKey: 16 * 1024 * 1024 };
 
 /** Merges the stored history of conversations with their live items. Heavy readers wait their turn. */
 export function createConversationViews(
-  history: Pick<ConversationHistory, "history" | "openQuestions">,
+  history: Pick<ConversationHistory, "conversations" | "history" | "openQuestions">,
   feeds: Feeds,
   commands: ReadonlyMap<string, Command>,
   log: Log,
@@ -58,11 +58,19 @@ export function createConversationViews(
     const open = toOpenItems(await history.openQuestions(conversationId), commands);
     const messages = await history.history(conversationId, { maxMessages });
     const stored = messages.map((message) => toOwnItem(conversationId, message));
+    // The page shows private calls while they are live, and says that they were there.
+    const hasPrivate =
+      messages.length === 0 &&
+      (await history.conversations(privateCallPrefix(conversationId), { max: 1 })).length > 0;
     const mayHaveMore = messages.length > maxLeftOut && messages.length >= maxMessages - maxLeftOut;
     return () => {
       const feed = feeds.of(conversationId);
       restoreOpen(feed, open, { stored, mayHaveMore });
-      return { items: mergeItems(stored, feed), mayHaveMore };
+      return {
+        items: mergeItems(stored, feed),
+        mayHaveMore,
+        ...(hasPrivate ? { hasPrivate } : {}),
+      };
     };
   }
 
@@ -113,13 +121,13 @@ export function createConversationViews(
 }
 
 /** The JSON of a snapshot with each item as a piece. Others have their turns in between. */
-async function toJsonPieces({ items, mayHaveMore }: SnapshotView): Promise<string[]> {
+async function toJsonPieces({ items, ...rest }: SnapshotView): Promise<string[]> {
   const pieces = ['{"items":['];
   for (const [index, item] of items.entries()) {
     await nextPiece();
     pieces.push(`${index === 0 ? "" : ","}${JSON.stringify(item)}`);
   }
-  pieces.push(`],"mayHaveMore":${mayHaveMore}}`);
+  pieces.push(`],${JSON.stringify(rest).slice(1)}`);
   return pieces;
 }
 

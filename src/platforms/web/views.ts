@@ -101,6 +101,8 @@ export type Change =
 export interface SnapshotView {
   readonly items: readonly ItemView[];
   readonly mayHaveMore: boolean;
+  /** True where private calls are all that was said in the conversation. */
+  readonly hasPrivate?: true;
 }
 
 /** The forms of the settings panel. Those with the same `scope` belong together. */

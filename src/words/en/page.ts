@@ -112,6 +112,7 @@ export const pageMessages = {
   "page.idea.transcribe.detail": "Choose an audio file, or record a note",
   "page.idea.models": "See the models",
   "page.unknown-chat": "There is no chat at this address: it may have been deleted. This is a new one.",
+  "page.only-private": "All that was said here was private: such calls and their answers are not kept.",
   "page.welcome": "What shall we talk about?",
   "page.welcome.how": "Write below, attach pictures and recordings, or begin with one of these.",
   "page.sandbox": "Sandbox: no model is connected.",

@@ -274,3 +274,22 @@ describe.skipIf(!has("chromium"))("a login", () => {
     await page.getByLabel("Password of this page").waitFor();
   });
 });
+
+describe.skipIf(!has("chromium"))("a chat of private calls alone", () => {
+  const { story, script } = useScriptedPage();
+
+  it("says after a reload that they were private, and goes on", async () => {
+    script.answer(whole("Only for you."), whole("For the record."));
+    const { page } = await story.open();
+    await send(page, "/ask A secret private:yes");
+    await answerAfter(page, 0);
+    await page.reload();
+    await page.getByText("All that was said here was private").waitFor();
+    expect(await page.getByText("There is no chat at this address").count()).toBe(0);
+    await send(page, "Now aloud");
+    await page.getByText("For the record.").waitFor();
+    await page.reload();
+    await page.getByText("For the record.").waitFor();
+    expect(await page.getByText("All that was said here was private").count()).toBe(0);
+  });
+});

@@ -287,7 +287,7 @@ export function App({ initial }) {
         key=${`thread ${currentId}`}
         thread=${thread}
         empty=${html`<${Welcome}
-          isUnknown=${addressed.current === currentId}
+          why=${thread.hasPrivate ? "page.only-private" : addressed.current === currentId ? "page.unknown-chat" : undefined}
           commands=${state.commands}
           onIdea=${(/** @type {{ text: string, picker?: string }} */ idea) =>
             setPrefill({ ...idea, nonce: Date.now() })}
@@ -464,14 +464,14 @@ function ideas(commands) {
 /**
  * Shows the welcome in an empty conversation.
  * @param {object} props
- * @param {boolean} props.isUnknown the address names a conversation that does not exist
+ * @param {"page.unknown-chat" | "page.only-private" | undefined} props.why why the address shows no messages
  * @param {readonly import("../views.ts").CommandView[]} props.commands
  * @param {(idea: { text: string, picker?: string }) => void} props.onIdea
  */
-function Welcome({ isUnknown, commands, onIdea }) {
+function Welcome({ why, commands, onIdea }) {
   return html`<section class="welcome" aria-labelledby="welcome-title">
     <img src="/page/icon.svg" alt="" width="52" height="52" />
-    ${isUnknown && html`<p class="unknown" role="status">${translate("page.unknown-chat")}</p>`}
+    ${why !== undefined && html`<p class="unknown" role="status">${translate(why)}</p>`}
     <h2 id="welcome-title">${translate("page.welcome")}</h2>
     <p>${translate("page.welcome.how")}</p>
     <ul class="ideas">

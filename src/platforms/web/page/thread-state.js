@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 /** @typedef {import("../views.ts").ItemView} Item */
 /** @typedef {import("../views.ts").Change} Change */
 /** @typedef {import("../views.ts").SnapshotView} Snapshot */
-/** @typedef {{ items: readonly Item[], mayHaveMore: boolean, isLoaded: boolean }} Thread */
+/** @typedef {Snapshot & { isLoaded: boolean }} Thread */
 
 /** The thread before its snapshot is loaded. @type {Thread} */
 const emptyThread = { items: [], mayHaveMore: false, isLoaded: false };
@@ -15,7 +15,7 @@ const emptyThread = { items: [], mayHaveMore: false, isLoaded: false };
  * @returns {Thread}
  */
 export function fromSnapshot(snapshot) {
-  return { items: snapshot.items, mayHaveMore: snapshot.mayHaveMore, isLoaded: true };
+  return { ...snapshot, isLoaded: true };
 }
 
 /**
