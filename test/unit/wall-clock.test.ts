@@ -6,12 +6,11 @@ const root = join(import.meta.dirname, "..", "..");
 
 /**
  * Who reads the system's clock, which may step, and why. Durations and deadlines use `performance.now`,
- * stored times and ages a `Clock`, ids and tokens of Discord `DiscordClock`.
+ * stored times, ages and ids of Discord a `Clock`.
  * @see docs/turn.md
  */
 const allowed: Readonly<Record<string, string>> = {
   "src/support/clock.ts": "the clock of the process",
-  "src/platforms/discord/transport/api.ts": "notices that it was set back, for a library that uses it",
   "src/operations/log.ts": "the time of log lines, as other programs write it",
   "src/embedded-gateway/sandbox/sandbox.ts": "`created` of an answer, which nobody compares",
   "src/embedded-gateway/upstreams/forwarder.ts":

@@ -18,7 +18,6 @@ import { createReplies } from "./reply/replies.ts";
 import { createDiscordApi, publicApiUrl } from "./transport/api.ts";
 import { createConnection, type Connection } from "./transport/connection.ts";
 import { createBot, createDirectory } from "./transport/directory.ts";
-import { createDiscordClock, createInvalidRequestGuard } from "./transport/delivery.ts";
 import { automaticShards, isOwnGuild, type ShardSettings } from "./transport/shards.ts";
 
 /** The options of {@link createDiscordPlatform}. */
@@ -37,7 +36,7 @@ interface DiscordOptions {
   readonly claims?: Claims;
   /** Stores what outlives the process. By default nothing does. */
   readonly records?: Pick<Records, "get" | "set">;
-  /** Unix milliseconds. The default is Discord's time. */
+  /** Unix milliseconds. The default is the clock's time. */
   readonly now?: () => number;
   /** The default is the time of this process. */
   readonly clock?: Clock | undefined;
@@ -51,12 +50,9 @@ const noRecords = { get: () => Promise.resolve(undefined), set: () => Promise.re
 export function createDiscordPlatform(options: DiscordOptions): Platform {
   const { commands, log, claims = ownClaims, clock = systemClock } = options;
   const apiUrl = (options.apiUrl ?? publicApiUrl).replace(/(?<!\/)\/+$/, "");
-  const discordClock = createDiscordClock(clock);
-  const now = options.now ?? (() => discordClock.now());
-  const onResponse = discordClock.observe;
+  const now = options.now ?? (() => clock.now());
   const suspensions = createSuspensionWatch(clock);
-  const guard = createInvalidRequestGuard({ log, clock });
-  const api = createDiscordApi({ ...options, apiUrl, suspensions, now, onResponse, guard, clock });
+  const api = createDiscordApi({ ...options, apiUrl, suspensions, now, clock });
   const freshTokens = createFreshTokens(now);
   const downloads = createAttachmentDownload(api, apiUrl);
   let connection: Connection | undefined;
@@ -86,8 +82,6 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     });
     return createConnection({
       apiUrl,
-      guard,
-      onResponse,
       token: options.token,
       shards: options.shards ?? automaticShards,
       claims,

@@ -40,7 +40,7 @@ export function createIntake(options: {
   readonly plan: () => ShardPlan | undefined;
   /** Whether other processes with the same store may receive the same events. */
   readonly isShared: boolean;
-  /** Discord's time, in Unix milliseconds. */
+  /** Unix milliseconds. */
   readonly now: () => number;
   /** Aborts when the platform stops. */
   readonly signal: AbortSignal;

@@ -82,7 +82,7 @@ interface MissedOptions extends GapOptions {
    * Whether messages of a channel begin conversations elsewhere. In threads and direct messages they go on.
    */
   readonly holdsConversations: (channelId: string) => Promise<boolean>;
-  /** Discord's time, in Unix milliseconds. */
+  /** Unix milliseconds. */
   readonly now: () => number;
   /** The default is the time of this process. */
   readonly clock?: Clock | undefined;

@@ -73,7 +73,7 @@ export function createCommandUses(options: {
   readonly origins: Pick<Origins, "ofInteraction">;
   readonly modalTargets: ModalTargetCache;
   readonly takeCall: ReturnType<typeof createCallIntake>;
-  /** Discord's time, in Unix milliseconds. */
+  /** Unix milliseconds. */
   readonly now: () => number;
   readonly clock: Clock;
 }): CommandUses {

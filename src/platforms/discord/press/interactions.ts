@@ -43,7 +43,7 @@ interface InteractionOptions {
   readonly locales: Pick<Locales, "note">;
   /** Returns the notes on fields of forms that do not work with this connection. */
   readonly notes: () => Readonly<Record<string, string>>;
-  /** Discord's time, in Unix milliseconds. */
+  /** Unix milliseconds. */
   readonly now: () => number;
   /** Whether other processes with the same store may receive each interaction too. */
   readonly isShared: boolean;

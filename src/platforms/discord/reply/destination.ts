@@ -69,7 +69,7 @@ export interface ReplyOptions {
   /** Returns the bot's user id. */
   readonly botId: () => string;
   readonly log: Log;
-  /** Discord's time, in Unix milliseconds. */
+  /** Unix milliseconds. */
   readonly now: () => number;
   readonly clock: Clock;
 }

@@ -55,7 +55,7 @@ export function createReplies(options: {
   /** Returns the bot's user id. */
   readonly botId: () => string;
   readonly suspensions: Pick<SuspensionWatch, "waitMs">;
-  /** Discord's time, in Unix milliseconds. */
+  /** Unix milliseconds. */
   readonly now: () => number;
   readonly clock: Clock;
   readonly log: Log;

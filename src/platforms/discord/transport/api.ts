@@ -1,7 +1,5 @@
 import {
   REST,
-  RESTEvents,
-  RateLimitError,
   Routes,
   makeURLSearchParams,
   type RESTOptions,
@@ -36,9 +34,8 @@ import {
   isOldMessage,
   lanes,
   type SendOptions,
-  createMakeRequest,
-  type DiscordClock,
-  type RequestGuard,
+  requestOptions,
+  warnOfRefusals,
 } from "./delivery.ts";
 
 /** The default of `DISCORD_API_URL`. */
@@ -49,9 +46,6 @@ const maxRateLimitWaitMs = 10_000;
 
 /** The library's own limit over all routes is off: the scheduler counts for it. */
 const unlimited = 10_000;
-
-/** How long a caller waits after the clock was set back. The usual windows last at most five seconds. */
-const afterStepMs = 1000;
 
 const notAMember: ReadonlySet<number> = new Set([
   errorCodes.unknownGuild,
@@ -203,11 +197,8 @@ export function createDiscordApi(options: {
   readonly requestsPerSecond?: number | undefined;
   readonly suspensions?: Pick<SuspensionWatch, "waitMs">;
   readonly meter?: Meter | undefined;
-  /** Discord's time, in Unix milliseconds. */
+  /** Unix milliseconds. Ids of messages are compared with it. */
   readonly now: () => number;
-  readonly onResponse?: DiscordClock["observe"];
-  /** Wraps all requests. */
-  readonly guard?: RequestGuard;
   readonly clock: Clock;
   readonly log: Log;
 }): DiscordApi {
@@ -221,7 +212,7 @@ export function createDiscordApi(options: {
     // The library would also retry what a process that was suspended must not send any more. See `retrying`.
     retries: 0,
     globalRequestsPerSecond: unlimited,
-    makeRequest: createMakeRequest(options.guard),
+    ...requestOptions,
     ...(options.suspensions === undefined ? {} : { agent: createAgent(options.suspensions) }),
   };
   const rest = new REST({
@@ -237,22 +228,16 @@ export function createDiscordApi(options: {
       method === "PATCH" || Math.max(timeToReset, retryAfter) > maxRateLimitWaitMs,
   });
   const open = { auth: false } as const;
-  for (const one of [rest, interactions])
-    one.on(RESTEvents.Response, (_, response) => options.onResponse?.(response));
-  const resets = [rest, interactions].map((one) => createRateLimitReset(one));
-  /** Returns how often the clock was set back so far. */
-  const countSteps = (): number => resets.reduce((sum, reset) => sum + reset(), 0);
+  for (const one of [rest, interactions]) warnOfRefusals(one, log);
   const acknowledgements = new Map<string, Promise<unknown>>();
   const directNotes = createSlidingWindowLimiter({ ...directLimit, now: () => clock.monotonic() });
   let directPausedUntil = Number.NEGATIVE_INFINITY;
 
   async function send<T>(action: string, request: () => Promise<unknown>): Promise<T> {
-    const stepsBefore = countSteps();
     try {
       return (await request()) as T;
     } catch (error) {
-      const isWrongTime = error instanceof RateLimitError && countSteps() > stepsBefore;
-      throw isWrongTime ? stepped(action) : toParleyError(error, action);
+      throw toParleyError(error, action);
     }
   }
 
@@ -483,13 +468,6 @@ function createAgent(suspensions: Pick<SuspensionWatch, "waitMs">): RESTOptions[
   return new Dispatcher1Wrapper(agent) as unknown as RESTOptions["agent"];
 }
 
-/** Makes the error of a request that was rejected for a rate limit computed before the clock was set back. */
-function stepped(action: string): ParleyError {
-  return new ParleyError("platform-unreachable", `rate limited by Discord: ${action}`, {
-    retryAfterMs: afterStepMs,
-  });
-}
-
 function toRequest({ files = [], signal }: PostOptions = {}): { files?: RawFile[]; signal?: AbortSignal } {
   return {
     ...(files.length === 0 ? {} : { files: [...files] }),
@@ -503,29 +481,4 @@ function tooFast(retryAfterMs: number): ParleyError {
     retryAfterMs,
     detail: { discordCode: errorCodes.openingTooFast },
   });
-}
-
-/** Smaller changes are ordinary corrections of the clock. */
-const toleranceMs = 1000;
-
-/**
- * Makes the library forget its rate limits after the clock was set back. The library keeps their ends as wall
- * time. After a step back by a day, a bucket without remaining requests would stay closed for a day.
- * Discord's responses name the limits again. The returned function checks for a step and returns the number
- * of steps so far.
- */
-function createRateLimitReset(rest: REST): () => number {
-  let lastMs = Date.now() - performance.now();
-  let steps = 0;
-  return () => {
-    const foundMs = Date.now() - performance.now();
-    if (lastMs - foundMs > toleranceMs) {
-      steps += 1;
-      rest.handlers.clear();
-      rest.globalDelay = null;
-      rest.globalReset = -1;
-    }
-    lastMs = foundMs;
-    return steps;
-  };
 }

@@ -23,7 +23,7 @@ import {
   type ShardPlan,
   type ShardSettings,
 } from "./shards.ts";
-import { createMakeRequest, type DiscordClock, type RequestGuard } from "./delivery.ts";
+import { requestOptions, warnOfRefusals } from "./delivery.ts";
 import {
   DiscordjsErrorCodes,
   Events,
@@ -34,7 +34,6 @@ import {
   type GatewayReadyDispatchData,
   GatewayIntentBits,
   Options,
-  RESTEvents,
   SimpleShardingStrategy,
   type ClientOptions,
 } from "discord.js";
@@ -63,7 +62,6 @@ interface ConnectionOptions extends ClientSettings {
   readonly onIdentified: (identity: Identity, plan: ShardPlan) => void;
   readonly events: Omit<ConnectionEvents, "accessChanged">;
   readonly clock: Clock;
-  readonly log: Log;
   /** Aborts the attempts to connect. */
   readonly signal: AbortSignal;
 }
@@ -386,8 +384,7 @@ function toHealth({ count, ids }: ShardPlan, states: ReadonlyMap<number, Platfor
 interface ClientSettings {
   readonly apiUrl: string;
   readonly shards: ShardSettings;
-  readonly onResponse: DiscordClock["observe"];
-  readonly guard: RequestGuard;
+  readonly log: Log;
 }
 
 /** The shard manager that the client passes, of `@discordjs/ws`. */
@@ -433,7 +430,7 @@ const uncached = {
  * messages for ever.
  */
 function createClient(
-  { apiUrl, shards, onResponse, guard }: ClientSettings,
+  { apiUrl, shards, log }: ClientSettings,
   hasContentIntent: boolean,
   control: ShardControl,
 ): Client {
@@ -449,7 +446,7 @@ function createClient(
     rest: {
       api: apiUrl,
       offset: apiUrl === publicApiUrl ? 50 : 0,
-      makeRequest: createMakeRequest(guard),
+      ...requestOptions,
     },
     ws: {
       buildIdentifyThrottler: (manager) => ({
@@ -463,7 +460,7 @@ function createClient(
       buildStrategy: (manager) => createShardingStrategy(manager, control),
     },
   });
-  client.rest.on(RESTEvents.Response, (_, response) => onResponse(response));
+  warnOfRefusals(client.rest, log);
   return client;
 }
 

@@ -1,13 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, test, vi } from "vitest";
-import { createDeliveryScheduler } from "../../../../src/platforms/delivery/delivery-scheduler.ts";
-import type { DiscordApi } from "../../../../src/platforms/discord/transport/api.ts";
-import { createDiscordClock } from "../../../../src/platforms/discord/transport/delivery.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { createDiscordPlatform } from "../../../../src/platforms/discord/platform.ts";
-import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
-import { setClockOff } from "../../../support/clock-off.ts";
+import { createDiscordSimulator } from "../../../simulators/discord/simulator.ts";
 import { allCommands } from "../../../support/commands.ts";
 import { createRecordingReceiver } from "../../../support/recording-receiver.ts";
-import { createApi, createListLog, startHarness, until } from "./harness.ts";
+import { createListLog, startHarness, until } from "./harness.ts";
 
 describe("connection", () => {
   describe("connecting", () => {
@@ -245,64 +241,4 @@ describe("close codes", () => {
       expect(receiver.events[0]).toMatchObject({ text: "do you hear me?" });
     },
   );
-});
-
-describe("steps of the clock", () => {
-  const dayMs = 24 * 60 * 60_000;
-  let simulator: DiscordSimulator;
-  let api: DiscordApi;
-  const clock = createDiscordClock();
-
-  beforeEach(async () => {
-    simulator = await createDiscordSimulator({
-      rateLimits: { edits: { limit: 2, windowMs: 800 }, messages: { limit: 2, windowMs: 800 } },
-    });
-    const scheduler = createDeliveryScheduler({ platform: "discord", limitOf: () => undefined });
-    api = createApi(simulator, { onResponse: clock.observe, scheduler });
-  });
-
-  afterEach(async () => {
-    vi.restoreAllMocks();
-    await simulator.close();
-  });
-
-  async function post() {
-    const channelId = simulator.channel("general").id;
-    const { id } = await api.createMessage(channelId, { content: "0" });
-    return (content: string) => api.editMessage(channelId, id, { content });
-  }
-
-  describe("a clock that was set back", () => {
-    it("does not keep a rate limit closed", async () => {
-      const edit = await post();
-      await edit("1");
-      await edit("2");
-      setClockOff(-dayMs);
-      // Discord still counts in its own time, and so does the scheduler.
-      expect(await edit("3")).toMatchObject({ content: "3" });
-    });
-
-    it("does not make a post wait for a day that waits for a rate limit", async () => {
-      const channelId = simulator.channel("general").id;
-      const send = () => api.createMessage(channelId, { content: "text" });
-      // The library learns the bucket with the first.
-      for (const _ of [1, 2]) await send();
-      // Both wait for the end of the window, the second behind the first.
-      const waiting = [send(), send()];
-      setClockOff(-dayMs);
-      expect(await Promise.all(waiting)).toHaveLength(2);
-    });
-  });
-
-  describe("Discord's time", () => {
-    it("is read from its responses, whatever the clock of this machine says", async () => {
-      const right = Date.now();
-      setClockOff(400 * dayMs);
-      simulator.advance(-400 * dayMs);
-      await post();
-      expect(Math.abs(clock.now() - right)).toBeLessThan(5000);
-      setClockOff(-dayMs);
-      expect(Math.abs(clock.now() - right)).toBeLessThan(5000);
-    });
-  });
 });
