@@ -136,7 +136,7 @@ function toShardFindings(
     ...findings,
     warning(
       "Session starts",
-      `${limit.remaining} of ${limit.total} are left; Parley waits before they are used up`,
+      `${limit.remaining} of ${limit.total} are left; past the last one Discord resets the token`,
       `do not restart it needlessly; the budget is renewed in ${minutes} min`,
     ),
   ];

@@ -84,7 +84,6 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       apiUrl,
       token: options.token,
       shards: options.shards ?? automaticShards,
-      claims,
       onIdentified({ applicationId }, plan) {
         // All processes register once, since the commands belong to the application.
         if (isOwnGuild(undefined, plan)) register(applicationId);

@@ -78,12 +78,6 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
   };
   const toOwn = (store: Store): Store => ({
     ...store,
-    claims: {
-      ...store.claims,
-      // The simulator lets sessions start at any time.
-      claim: async (name, ...rest) =>
-        name.startsWith("discord-identify") || (await store.claims.claim(name, ...rest)),
-    },
     ...(options.diesBeforeAddress === true
       ? { inbox: { ...store.inbox, claimTurn: dies, saveTurn: dies } }
       : {}),

@@ -1,10 +1,8 @@
 import type { Clock } from "../../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../../core/errors.ts";
 import type { PlatformHealth } from "../../../core/platform.ts";
-import type { Claims } from "../../../core/storage.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { sleepUnlessAborted } from "../../../support/clock.ts";
-import { backoffMs, retry } from "../../../support/retry.ts";
 import { publicApiUrl } from "./api.ts";
 import { dropLeftGuilds } from "./directory.ts";
 import { unauthorized } from "../errors.ts";
@@ -15,14 +13,7 @@ import {
   type ConnectionEvents,
   type HeardMessages,
 } from "./gateway-events.ts";
-import {
-  createIdentifyThrottle,
-  type IdentifyThrottle,
-  shardOf,
-  type Shard,
-  type ShardPlan,
-  type ShardSettings,
-} from "./shards.ts";
+import { shardOf, type Shard, type ShardPlan, type ShardSettings } from "./shards.ts";
 import { requestOptions, warnOfRefusals } from "./delivery.ts";
 import {
   DiscordjsErrorCodes,
@@ -41,8 +32,6 @@ import {
 const contentsRefused =
   "disallowed intents: turn on the Message Content Intent in the developer portal. Until then the bot reads direct messages and mentions only";
 
-const backoff = { baseMs: 1000, maxMs: 60_000 };
-
 /** How long closing waits for Discord to answer. */
 const closeWithinMs = 2000;
 
@@ -57,7 +46,6 @@ interface Identity {
 /** The options of {@link createConnection}. */
 interface ConnectionOptions extends ClientSettings {
   readonly token: string;
-  readonly claims: Claims;
   /** Is called when the bot is known, before any event. `plan` says which shards this process runs. */
   readonly onIdentified: (identity: Identity, plan: ShardPlan) => void;
   readonly events: Omit<ConnectionEvents, "accessChanged">;
@@ -87,12 +75,10 @@ export interface Connection extends Pick<HeardMessages, "isQuietBetween"> {
 
 export function createConnection(options: ConnectionOptions): Connection {
   const { log, clock, signal } = options;
-  const throttle = createIdentifyThrottle({ claims: options.claims, clock, log });
   let client: Client | undefined;
   let identity: Identity | undefined;
   let failure: PlatformHealth | undefined;
   let session: Session | undefined;
-  let isReopening = false;
   const heard = createHeardMessages(
     () => identity?.botId ?? "",
     () => clock.monotonic(),
@@ -123,9 +109,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   async function openWith(hasContentIntent: boolean): Promise<void> {
     const opened = createSession({
       ...options,
-      throttle,
       hasContentIntent,
-      onContentsRefused: () => void reopen(),
       onDispatch(payload, shardId) {
         if (payload.t === GatewayDispatchEvents.Ready) onReady(opened, shardId, payload.d);
         else if (identity !== undefined) dispatchEvent(payload, events, identity.botId);
@@ -140,41 +124,12 @@ export function createConnection(options: ConnectionOptions): Connection {
     }
   }
 
-  /** Goes on without message contents. Contract: must not throw. */
-  async function reopen(): Promise<void> {
-    if (isReopening) return;
-    isReopening = true;
-    log.warn({}, contentsRefused);
-    try {
-      await session?.close();
-      await retry(() => openWith(false), {
-        signal,
-        clock,
-        delayMs: (error, attempt) =>
-          isParleyError(toConnectError(error), "platform-unreachable")
-            ? backoffMs(attempt, backoff)
-            : undefined,
-      });
-    } catch (error) {
-      if (signal.aborted) return;
-      failure = { state: "failed", detail: toConnectError(error).message };
-      log.error({ err: error }, "Discord was not connected again");
-    } finally {
-      isReopening = false;
-    }
-  }
-
   return {
     isQuietBetween: (...between) => heard.isQuietBetween(...between),
     identity: () => identity,
     plan: () => session?.plan(),
     client: () => client,
-    health() {
-      const waiting = throttle.waitingFor();
-      if (failure !== undefined) return failure;
-      const health = session?.health() ?? { state: "connecting" };
-      return health.state === "connecting" && waiting !== undefined ? { ...health, detail: waiting } : health;
-    },
+    health: () => failure ?? session?.health() ?? connecting,
     async open() {
       failure = undefined;
       try {
@@ -210,21 +165,18 @@ interface Session {
 /** Creates a session, whose client opens lost connections again and resumes them where Discord can. */
 function createSession(
   options: ConnectionOptions & {
-    readonly throttle: IdentifyThrottle;
     readonly hasContentIntent: boolean;
-    /** Is called when the Message Content Intent was turned off after a shard had connected with it. */
-    readonly onContentsRefused: () => void;
     readonly onDispatch: (payload: GatewayDispatchPayload, shardId: number) => void;
   },
 ): Session {
-  const { throttle, log, signal, hasContentIntent } = options;
+  const { log, signal, hasContentIntent } = options;
   let isClosed = false;
   const states = new Map<number, PlatformHealth>();
   const allReady = Promise.withResolvers<void>();
   // Nobody waits for this when `connect` has failed before.
   allReady.promise.catch(() => undefined);
   let isOpen = false;
-  const client = createClient(options, hasContentIntent, { throttle, isClosed: () => isClosed, signal });
+  const client = createClient(options, hasContentIntent, () => isClosed);
 
   const plan = (): ShardPlan | undefined => planOf(client);
 
@@ -250,15 +202,11 @@ function createSession(
   client.on(Events.ShardDisconnect, ({ code: given }, shardId) => {
     if (isClosed) return;
     const code = given as GatewayCloseCodes;
-    if (code === GatewayCloseCodes.DisallowedIntents && isOpen && hasContentIntent) {
-      const detail = "reconnecting to Discord without message contents";
-      states.set(shardId, { state: "connecting", detail });
-      return options.onContentsRefused();
-    }
     const detail = toCloseReason(code);
     states.set(shardId, { state: "failed", detail });
     allReady.reject(new ClosedForGood(code, detail));
-    if (code !== GatewayCloseCodes.DisallowedIntents) log.error({ code, shard: shardId }, detail);
+    // At the start it is tried without the intent.
+    if (isOpen || code !== GatewayCloseCodes.DisallowedIntents) log.error({ code, shard: shardId }, detail);
   });
   client.on(Events.ShardError, (error, shardId) =>
     log.warn({ err: error, shard: shardId }, "gateway connection error"),
@@ -344,7 +292,7 @@ function toCloseReason(code: GatewayCloseCodes): string {
     case GatewayCloseCodes.InvalidIntents:
       return "Discord does not know an intent that Parley asks for: update Parley (4013)";
     case GatewayCloseCodes.DisallowedIntents:
-      return "Discord does not give the application an intent that Parley asks for: turn it on in the developer portal (4014)";
+      return "Discord does not give the application an intent that Parley asks for: turn it on in the developer portal and restart, or restart to go on without it (4014)";
     default:
       return `Discord closed the connection (${code})`;
   }
@@ -390,15 +338,6 @@ interface ClientSettings {
 /** The shard manager that the client passes, of `@discordjs/ws`. */
 type ShardManager = Parameters<NonNullable<NonNullable<ClientOptions["ws"]>["buildStrategy"]>>[0];
 
-/** How the shards of a client are run. */
-interface ShardControl {
-  readonly throttle: Pick<IdentifyThrottle, "note" | "waitForIdentify" | "waitForBudget">;
-  /** Whether the client was given up. Its shards then connect no more. */
-  readonly isClosed: () => boolean;
-  /** Aborts everything that waits. */
-  readonly signal: AbortSignal;
-}
-
 /** These are never looked up in the cache. Messages, people and the like are read where they are needed. */
 const uncached = {
   ApplicationCommandManager: 0,
@@ -432,7 +371,8 @@ const uncached = {
 function createClient(
   { apiUrl, shards, log }: ClientSettings,
   hasContentIntent: boolean,
-  control: ShardControl,
+  /** Whether the client was given up. Its shards then connect no more. */
+  isClosed: () => boolean,
 ): Client {
   const client = new Client({
     intents: [
@@ -448,25 +388,10 @@ function createClient(
       offset: apiUrl === publicApiUrl ? 50 : 0,
       ...requestOptions,
     },
-    ws: {
-      buildIdentifyThrottler: (manager) => ({
-        waitForIdentify: (shardId, given) =>
-          control.throttle.waitForIdentify(
-            shardId,
-            () => askLimit(manager),
-            AbortSignal.any([given, control.signal]),
-          ),
-      }),
-      buildStrategy: (manager) => createShardingStrategy(manager, control),
-    },
+    ws: { buildStrategy: (manager) => createShardingStrategy(manager, isClosed) },
   });
   warnOfRefusals(client.rest, log);
   return client;
-}
-
-/** Asks for the limit. The library notes it too. */
-async function askLimit(manager: ShardManager) {
-  return (await manager.fetchGatewayInformation(true)).session_start_limit;
 }
 
 /** Names all shards. Where none is named, the client takes them from SHARDS in the environment. */
@@ -476,19 +401,14 @@ function toShardOptions({ count, ids }: ShardSettings) {
 }
 
 /** Wraps the library's strategy, which runs all shards in this process, and adds what it lacks. */
-function createShardingStrategy(manager: ShardManager, { throttle, isClosed, signal }: ShardControl) {
+function createShardingStrategy(manager: ShardManager, isClosed: () => boolean) {
   const strategy = new SimpleShardingStrategy(manager);
   const retrieve = manager.options.retrieveSessionInfo.bind(manager.options);
   const never = new Promise<never>(() => {});
   // The library cannot cancel its pause before it reconnects. A shard that was closed meanwhile stays here.
   manager.options.retrieveSessionInfo = (shardId) => (isClosed() ? never : retrieve(shardId));
   return {
-    async spawn(shardIds: number[]) {
-      // The client has just asked. Where too few starts are left, the library gives up and does not wait.
-      throttle.note((await manager.fetchGatewayInformation()).session_start_limit);
-      await throttle.waitForBudget(shardIds.length, () => askLimit(manager), signal);
-      await strategy.spawn(shardIds);
-    },
+    spawn: (shardIds: number[]) => strategy.spawn(shardIds),
     // The client would be destroyed by an error of one connection, which the library opens again.
     connect() {
       strategy.connect().catch(() => undefined);

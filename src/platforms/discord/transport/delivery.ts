@@ -178,7 +178,9 @@ export const requestOptions = {
    * library reads no other and would send the request again at once.
    */
   async makeRequest(url, init) {
-    const signals = [init.signal, AbortSignal.timeout(responseTimeoutMs)].filter((one) => one != null);
+    const signals = [init.signal, AbortSignal.timeout(responseTimeoutMs)].filter(
+      (one) => one instanceof AbortSignal,
+    );
     const sent = fetch(url, { ...(init as object), signal: AbortSignal.any(signals) });
     // `fetch` hides what went wrong behind an error of its own.
     const response = await sent.catch((error: unknown) => {

@@ -3,7 +3,7 @@ import { createDiscordPlatform } from "../../../../src/platforms/discord/platfor
 import { createDiscordSimulator } from "../../../simulators/discord/simulator.ts";
 import { allCommands } from "../../../support/commands.ts";
 import { createRecordingReceiver } from "../../../support/recording-receiver.ts";
-import { createListLog, startHarness, until } from "./harness.ts";
+import { createListLog, startHarness, until, letIdentify } from "./harness.ts";
 
 describe("connection", () => {
   describe("connecting", () => {
@@ -89,6 +89,7 @@ describe("connection", () => {
 
     test("a session that Discord invalidates is replaced by a new one", async () => {
       const { simulator, receiver, close } = await startHarness();
+      letIdentify();
       simulator.gateway.invalidateSession(false);
       await until(() => simulator.gateway.counts.identify === 2 && simulator.gateway.isConnected(), {
         timeoutMs: 15_000,
@@ -220,25 +221,23 @@ describe("close codes", () => {
     expect(simulator.gateway.counts).toEqual({ identify: 1, resume: 0 });
   });
 
-  test.each(["at the next session", "at once"])(
-    "an intent that is turned off in the portal while it runs: it goes on without contents (%s)",
-    async (when) => {
-      const { simulator, platform, receiver, lines, close } = await startHarness();
-      onTestFinished(close);
-      const ada = simulator.person("Ada");
-      const general = simulator.channel("general");
-      simulator.world.messageContentAllowed = false;
-      if (when === "at once") simulator.gateway.closeWith(4014);
-      else simulator.gateway.invalidateSession(false);
-      await until(() => platform.health().detail?.startsWith("without message contents"), {
-        timeoutMs: 25_000,
-        explain: () => lines,
-      });
-      expect(platform.health().state).toBe("ready");
-      expect(lines.some(({ message }) => message.includes("turn on the Message Content Intent"))).toBe(true);
-      ada.sends({ channel: general, text: "do you hear me?", mentionBot: true });
-      await until(() => receiver.events.length === 1, { explain: () => lines });
-      expect(receiver.events[0]).toMatchObject({ text: "do you hear me?" });
-    },
-  );
+  test("an intent that is turned off in the portal while it runs is said, and a restart mends it", async () => {
+    const harness = await startHarness();
+    onTestFinished(harness.close);
+    const { simulator, lines } = harness;
+    simulator.world.messageContentAllowed = false;
+    simulator.gateway.closeWith(4014);
+    await until(() => harness.platform.health().state === "failed");
+    expect(harness.platform.health().detail).toContain("restart to go on without it (4014)");
+    expect(lines.filter(({ level }) => level === "error")).toHaveLength(1);
+    await harness.restart();
+    expect(harness.platform.health()).toMatchObject({
+      state: "ready",
+      detail: expect.stringContaining("without message contents") as string,
+    });
+    const ada = simulator.person("Ada");
+    ada.sends({ channel: simulator.channel("general"), text: "do you hear me?", mentionBot: true });
+    await until(() => harness.receiver.events.length === 1, { explain: () => lines });
+    expect(harness.receiver.events[0]).toMatchObject({ text: "do you hear me?" });
+  });
 });

@@ -1,7 +1,7 @@
 import { PermissionFlagsBits, PermissionsBitField } from "discord.js";
 import { expect, onTestFinished, test } from "vitest";
 import { toPermissions } from "../../../../src/platforms/discord/transport/directory.ts";
-import { startHarness, until } from "./harness.ts";
+import { startHarness, until, letIdentify } from "./harness.ts";
 
 const history = PermissionFlagsBits.ReadMessageHistory;
 const other = PermissionFlagsBits.SendMessages;
@@ -88,6 +88,7 @@ test("a server that the bot was removed from while it was not connected is not i
   await until(() => platform.health().state === "ready");
   expect(await platform.nameOf?.(`discord:guild:${guildId}`)).toBe(name);
   simulator.gateway.drop();
+  letIdentify();
   simulator.gateway.expireSessions();
   simulator.removeGuild();
   await until(() => simulator.gateway.counts.identify === 2 && simulator.gateway.isConnected());

@@ -1,3 +1,5 @@
+import { onTestFinished, vi } from "vitest";
+import { setClockOff } from "../../../support/clock-off.ts";
 import { allCommands } from "../../../support/commands.ts";
 import { createRecordingReceiver, type RecordingReceiver } from "../../../support/recording-receiver.ts";
 import type { Command } from "../../../../src/core/command.ts";
@@ -35,6 +37,15 @@ export function until<T>(
       await clock.step();
     },
   });
+}
+
+let skippedMs = 0;
+
+/** Lets the library identify again at once. It waits for five seconds after the last time, by `Date.now`. */
+export function letIdentify(): void {
+  skippedMs += 6000;
+  setClockOff(skippedMs);
+  onTestFinished(() => void vi.restoreAllMocks());
 }
 
 type ApiOptions = Parameters<typeof createDiscordApi>[0];

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { Person } from "../../../simulators/discord/people.ts";
-import { type Harness, startHarness, until } from "./harness.ts";
+import { type Harness, startHarness, until, letIdentify } from "./harness.ts";
 
 describe("message events", () => {
   describe("without the Message Content Intent", () => {
@@ -88,6 +88,7 @@ describe("message events", () => {
       const thread = simulator.thread(general, ada);
       // An earlier version stored it without its places.
       receiver.known.add(`discord:${thread.id}`);
+      letIdentify();
       simulator.gateway.invalidateSession(false);
       await until(() => !simulator.gateway.isConnected());
       const sent = [thread, general].map((channel) =>
@@ -257,6 +258,7 @@ describe("refusal notices", () => {
       const direct = simulator.directMessages(ada);
       receiver.known.add(`discord:${direct.id}`);
       const miss = async (text: string): Promise<void> => {
+        letIdentify();
         simulator.gateway.invalidateSession(false);
         await until(() => !simulator.gateway.isConnected());
         ada.sends({ channel: direct, text });

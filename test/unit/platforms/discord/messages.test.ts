@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { clock, startHarness, type Harness, until } from "./harness.ts";
+import { clock, startHarness, type Harness, until, letIdentify } from "./harness.ts";
 
 describe("messages", () => {
   let harness: Harness;
@@ -224,6 +224,7 @@ describe("messages", () => {
     receiver.known.add(`discord:${direct.id}`);
     const notAccepted = () => harness.lines.filter((line) => line.message === "message not accepted").length;
     receiver.refusal = new ParleyError("store-unavailable", "down");
+    letIdentify();
     simulator.gateway.invalidateSession(false);
     await until(() => !simulator.gateway.isConnected());
     const message = ada.sends({ channel: direct, text: "hello" });
@@ -239,6 +240,7 @@ describe("messages", () => {
     const ada = simulator.person("Ada");
     const thread = simulator.thread(simulator.channel("general"), ada);
     receiver.known.add(`discord:${thread.id}`);
+    letIdentify();
     simulator.gateway.invalidateSession(false);
     await until(() => !simulator.gateway.isConnected());
     const message = ada.sends({ channel: thread, text: "hello" });

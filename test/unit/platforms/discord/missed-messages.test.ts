@@ -5,7 +5,7 @@ import { createMessageIntake } from "../../../../src/platforms/discord/intake/me
 import { systemClock } from "../../../../src/support/clock.ts";
 import { message, silentLog } from "../../../support/fakes.ts";
 import { createRecordingReceiver } from "../../../support/recording-receiver.ts";
-import { type Harness, startHarness, until } from "./harness.ts";
+import { type Harness, startHarness, until, letIdentify } from "./harness.ts";
 import { idAt, minute, now, setUp } from "./missed-setup.ts";
 
 describe("missed messages", () => {
@@ -345,6 +345,7 @@ describe("the order of missed messages", () => {
     const direct = simulator.directMessages(ada);
     receiver.known.add(`discord:${direct.id}`);
     const count = (words: string) => harness.lines.filter(({ message }) => message === words).length;
+    letIdentify();
     simulator.gateway.invalidateSession(false);
     await until(() => !simulator.gateway.isConnected());
     receiver.outage = new ParleyError("store-unavailable", "down");
@@ -363,6 +364,7 @@ describe("the order of missed messages", () => {
     const ada = simulator.person("Ada");
     const direct = simulator.directMessages(ada);
     receiver.known.add(`discord:${direct.id}`);
+    letIdentify();
     simulator.gateway.invalidateSession(false);
     await until(() => !simulator.gateway.isConnected());
     const missed = ["one", "two", "three"].map((text) => ada.sends({ channel: direct, text }));

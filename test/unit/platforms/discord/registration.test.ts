@@ -145,7 +145,7 @@ All right.
       expect(await check(token, apiUrl, { count: 2, ids: [0] })).toContain(`
   ! Shards          2, but Discord recommends 4: with too few it refuses the connection
                     → set DISCORD_SHARDS=auto, or a higher count in every process
-  ! Session starts  40 of 40 are left; Parley waits before they are used up
+  ! Session starts  40 of 40 are left; past the last one Discord resets the token
                     → do not restart it needlessly; the budget is renewed in 1440 min
 `);
       expect(await check(token, apiUrl, { count: 8, ids: [0, 5] })).toContain(
