@@ -1,5 +1,5 @@
 import type { Clock } from "../../../core/clock.ts";
-import { isParleyError, ParleyError } from "../../../core/errors.ts";
+import { ParleyError } from "../../../core/errors.ts";
 import type { PlatformHealth } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { sleepUnlessAborted } from "../../../support/clock.ts";
