@@ -4,6 +4,7 @@ import {
   REST,
   RESTEvents,
   Routes,
+  type RESTGetAPIApplicationCommandsResult,
   type RESTGetAPIGatewayBotResult,
   type RESTGetCurrentApplicationResult,
   type RESTGetAPICurrentUserGuildsResult,
@@ -14,7 +15,6 @@ import { isParleyError } from "../../core/errors.ts";
 import { publicApiUrl } from "./transport/api.ts";
 import { findCommandChanges } from "./press/commands.ts";
 import { toParleyError } from "./errors.ts";
-import { withLocalizations } from "./intake/locales.ts";
 import { automaticShards, toShardPlan, type ShardSettings } from "./transport/shards.ts";
 
 /** The options of {@link createDiscordChecks}. */
@@ -57,9 +57,9 @@ export function createDiscordChecks(options: DiscordCheckOptions): Check[] {
       rejectOnRateLimit: () => true,
     }).setToken(token);
     rest.on(RESTEvents.Response, (_, response) => noteDate("Discord", response.headers.get("date")));
-    return async <T>(action: string, route: `/${string}`, query?: URLSearchParams): Promise<T> => {
+    return async <T>(action: string, route: `/${string}`): Promise<T> => {
       try {
-        return (await rest.get(route, { signal, ...(query === undefined ? {} : { query }) })) as T;
+        return (await rest.get(route, { signal })) as T;
       } catch (error) {
         throw toParleyError(error, action);
       }
@@ -77,19 +77,16 @@ export function createDiscordChecks(options: DiscordCheckOptions): Check[] {
       return [toTokenFinding(error)];
     }
     const name = application.bot?.username ?? application.name;
-    const listCommands = (id: string) =>
-      get<Awaited<ReturnType<Parameters<typeof findCommandChanges>[0]["listCommands"]>>>(
-        "read the commands",
-        Routes.applicationCommands(id),
-        withLocalizations,
-      );
     const rest = await Promise.all([
       get<RESTGetAPICurrentUserGuildsResult>("list the servers", Routes.userGuilds()).then(
         (guilds) => toServerFinding(guilds, application.id),
         (error: unknown) => toFailure("Servers", error),
       ),
-      findCommandChanges({ listCommands }, application.id, commands.values()).then(
-        toCommandFinding,
+      get<RESTGetAPIApplicationCommandsResult>(
+        "read the commands",
+        Routes.applicationCommands(application.id),
+      ).then(
+        (registered) => toCommandFinding(findCommandChanges(registered, commands.values())),
         (error: unknown) => toFailure("Commands", error),
       ),
       get<RESTGetAPIGatewayBotResult>("read the gateway's limits", Routes.gatewayBot()).then(
@@ -220,7 +217,7 @@ function missingPermissions(permissions: string): string[] {
   return Object.entries(neededPermissions).flatMap(([name, bit]) => ((has & bit) === 0n ? [name] : []));
 }
 
-function toCommandFinding({ wanted, changed }: Awaited<ReturnType<typeof findCommandChanges>>): Finding {
+function toCommandFinding({ wanted, changed }: ReturnType<typeof findCommandChanges>): Finding {
   if (changed.length === 0) return right("Commands", `${wanted} registered`);
   const shown = changed.length >= wanted ? "are not registered" : `differ: ${changed.join(", ")}`;
   return warning("Commands", `the commands ${shown}`, "start Parley: it registers them");

@@ -102,7 +102,6 @@ export const discord = definePlatform({
   },
   async load() {
     const { createDiscordPlatform } = await import("./platform.ts");
-    const { createLocaleErasure } = await import("./intake/locales.ts");
     return {
       create(
         {
@@ -117,7 +116,6 @@ export const discord = definePlatform({
         const problem = sharingProblem(count, ids, claims.isShared);
         if (problem !== undefined) throw new ParleyError("config", problem);
         return {
-          erasure: createLocaleErasure(records),
           platform: createDiscordPlatform({
             token,
             commands,

@@ -31,26 +31,6 @@ describe("the words of Parley on Discord", () => {
     expect(shown.at(-1)?.text).toBe("Se ha empezado de nuevo. El modelo ya no ve lo que se dijo antes.");
   });
 
-  it("stay in a person's language after a restart, until they are forgotten", async () => {
-    story = await stage.begin();
-    const { discord } = story;
-    const general = discord.channel("general");
-    const greta = discord.person("Greta", { locale: "de" });
-    const direct = discord.directMessages(greta);
-    greta.usesCommand("usage", {}, { channel: general });
-    await story.settled(general);
-    await expect.poll(() => story.isKept(`discord:locale:${greta.id}`)).toBe(true);
-    await story.restart();
-    greta.sends({ channel: direct, text: "/reset" });
-    expect((await story.settled(direct))[0]?.text).toBe("Hier wurde noch nichts gesagt.");
-    greta.sends({ channel: direct, text: "/forget where:everywhere confirm:yes" });
-    await story.settled(direct, 2);
-    await story.restart();
-    greta.sends({ channel: direct, text: "/reset" });
-    const shown = await story.settled(direct, 3);
-    expect(shown.at(-1)?.text).toBe("Nothing has been said here yet.");
-  });
-
   it("tell an error in the language of the person who asked, also after a restart", async () => {
     story = await stage.begin();
     const { discord } = story;
@@ -105,11 +85,5 @@ describe("the words of Parley on Discord", () => {
         ]) as unknown,
       }),
     );
-
-    await story.restart();
-    const registrations = story.discord.requests.filter(
-      ({ method, path }) => method === "PUT" && path.endsWith("/commands"),
-    );
-    expect(registrations).toHaveLength(1);
   });
 });

@@ -49,12 +49,7 @@ export function createIntake(options: {
 }): Intake {
   const { api, freshTokens, commands, receiver, history, bot, directory } = options;
   const { now, signal, clock, log } = options;
-  const locales = createLocales({
-    guildLocale: (guildId) => directory.guildLocale(guildId),
-    records: options.records,
-    log,
-    now,
-  });
+  const locales = createLocales((guildId) => directory.guildLocale(guildId));
   const memberships = createMemberships(api, createOwnGuilds(api, directory, options.plan), clock);
   const origins = createOrigins({ api, directory, memberships, clock });
   const handling = new Set<Promise<void>>();

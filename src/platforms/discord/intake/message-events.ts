@@ -77,7 +77,7 @@ export function createMessageEvents(options: {
   readonly origins: Pick<Origins, "ofMessage">;
   readonly chains: ReplyChains;
   readonly hiddenContent: HiddenContentNotices;
-  readonly locales: Pick<Locales, "load" | "of">;
+  readonly locales: Pick<Locales, "of">;
   /** The bot's user id. */
   readonly botId: () => string;
   /** Unix milliseconds. */
@@ -138,7 +138,6 @@ export function createMessageEvents(options: {
     const placement = await receiver.placeMessage(facts);
     if (placement.kind === "aside") await receiver.heardAside(placement.aside);
     if (placement.kind !== "question") return undefined;
-    await options.locales.load(message.author.id);
     if (isHidden(message, names, channelType)) return hiddenContent.tell(message);
     const address = { channelId: message.channel_id, channelType, eventId: message.id };
     const event =

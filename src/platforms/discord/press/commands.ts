@@ -19,7 +19,7 @@ import {
 import { isParleyError, ParleyError } from "../../../core/errors.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import type { DiscordApi } from "../transport/api.ts";
-import { toLocalizations, translatedLocales } from "../intake/locales.ts";
+import { toLocalizations } from "../intake/locales.ts";
 
 /** These are servers, direct messages with the bot, and other private channels. */
 const contexts = [0, 1, 2];
@@ -105,10 +105,7 @@ function toChoice(command: Command, value: string): APIApplicationCommandOptionC
   return { name: value, name_localizations, value };
 }
 
-/**
- * Registers the commands unless Discord has them already, since registrations per day are limited.
- * @throws ParleyError; `platform-rejected` names the command and the field that Discord refuses
- */
+/** Registers the commands. @throws ParleyError; `platform-rejected` names the command and the field that Discord refuses */
 export async function registerCommands(
   api: DiscordApi,
   applicationId: string,
@@ -116,13 +113,6 @@ export async function registerCommands(
   log: Log,
 ): Promise<void> {
   const wanted = toRegistration(commands);
-  const present = await api.listCommands(applicationId).catch((error: unknown) => {
-    log.warn({ err: error }, "the registered commands could not be read, so they are registered again");
-  });
-  if (present !== undefined && fingerprint(wanted) === fingerprint(present)) {
-    log.debug({ commands: wanted.length }, "commands already registered");
-    return;
-  }
   try {
     await api.putCommands(applicationId, wanted);
   } catch (error) {
@@ -131,21 +121,17 @@ export async function registerCommands(
   log.info({ commands: wanted.length }, "commands registered");
 }
 
-/** Finds the commands that Discord lacks or has in another form, and those that Parley does not have. */
-export async function findCommandChanges(
-  api: Pick<DiscordApi, "listCommands">,
-  applicationId: string,
+/** Finds the commands that Discord lacks, and those that Parley does not have. */
+export function findCommandChanges(
+  registered: readonly Pick<APIApplicationCommand, "type" | "name">[],
   commands: Iterable<Command>,
-): Promise<{ readonly wanted: number; readonly changed: readonly string[] }> {
-  const wanted = toRegistration(commands);
-  const present = await api.listCommands(applicationId);
-  const [wantedForms, presentForms] = [wanted, present].map(
+): { readonly wanted: number; readonly changed: readonly string[] } {
+  const [wanted, present] = [toRegistration(commands), registered].map(
     (list) =>
-      new Map(list.map((command) => [`${command.type ?? 1} ${command.name}`, fingerprint([command])])),
-  );
-  const names = new Set([...(wantedForms?.keys() ?? []), ...(presentForms?.keys() ?? [])]);
-  const changed = [...names].filter((name) => wantedForms?.get(name) !== presentForms?.get(name));
-  return { wanted: wanted.length, changed: changed.map((name) => name.slice(name.indexOf(" ") + 1)) };
+      new Map(list.map(({ type = ApplicationCommandType.ChatInput, name }) => [`${type} ${name}`, name])),
+  ) as [Map<string, string>, Map<string, string>];
+  const changed = [...wanted, ...present].filter(([key]) => !wanted.has(key) || !present.has(key));
+  return { wanted: wanted.size, changed: changed.map(([, name]) => name) };
 }
 
 /** Replaces positions in field names, such as `3.options.0.description`, by commands and options. */
@@ -168,61 +154,4 @@ function nameFields(error: unknown, wanted: readonly RESTPostAPIApplicationComma
   return new ParleyError("platform-rejected", `Discord refuses the commands: ${named}`, {
     detail: { ...error.detail, fields: named },
   });
-}
-
-/** What a registration sets, in the order in which it is compared. Discord adds ids and versions. */
-const comparedFields = [
-  "type",
-  "name",
-  "name_localizations",
-  "description",
-  "description_localizations",
-  "contexts",
-  "integration_types",
-  "options",
-  "required",
-  "autocomplete",
-  "min_value",
-  "max_value",
-  "max_length",
-  "file_types",
-  "choices",
-  "value",
-  ...translatedLocales,
-];
-
-/** Returns what people see of commands in a fixed order, without defaults that Discord adds or omits. */
-function fingerprint(
-  commands: readonly (RESTPostAPIApplicationCommandsJSONBody | APIApplicationCommand)[],
-): string {
-  const plain = commands.map((command) => ({
-    ...command,
-    type: command.type ?? ApplicationCommandType.ChatInput,
-  }));
-  // They are sorted by code units, because a collation would load megabytes of language data.
-  return plain
-    .map((command) => JSON.stringify(withoutDefaults(command), comparedFields))
-    .sort()
-    .join("\n");
-}
-
-/** Leaves out empty values, and puts numbers such as contexts into order. */
-function withoutDefaults(value: unknown): unknown {
-  if (Array.isArray(value)) {
-    const list = value.map(withoutDefaults);
-    return list.every((one) => typeof one === "number") ? list.sort((a, b) => a - b) : list;
-  }
-  if (typeof value !== "object" || value === null) return value;
-  const isSet = ([, one]: [string, unknown]): boolean => one !== false && one !== "" && !isEmpty(one);
-  return Object.fromEntries(
-    Object.entries(value)
-      .filter(isSet)
-      .map(([name, one]) => [name, withoutDefaults(one)]),
-  );
-}
-
-function isEmpty(value: unknown): boolean {
-  return (
-    value === null || value === undefined || (typeof value === "object" && Object.keys(value).length === 0)
-  );
 }

@@ -71,7 +71,7 @@ export function createInteractionHandler(given: InteractionOptions) {
     acknowledgements.arrived(interaction);
     if (!("locale" in interaction)) return handleInLanguage(interaction);
     const user = interaction.member?.user ?? interaction.user;
-    if (user !== undefined) options.locales.note(user.id, interaction.locale, interaction.guild_locale);
+    if (user !== undefined) options.locales.note(user.id, interaction.locale);
     return inLanguage(toLanguage(interaction.locale), () => handleInLanguage(interaction));
   };
 

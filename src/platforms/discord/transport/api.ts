@@ -4,7 +4,6 @@ import {
   makeURLSearchParams,
   type RESTOptions,
   type APIChannel,
-  type APIApplicationCommand,
   type APIGuildMember,
   type APIMessage,
   type APIThreadChannel,
@@ -27,7 +26,6 @@ import {
   type SuspensionWatch,
 } from "../../delivery/delivery-scheduler.ts";
 import { discordCode, errorCodes, toParleyError } from "../errors.ts";
-import { withLocalizations } from "../intake/locales.ts";
 import {
   createDiscordScheduler,
   createSending,
@@ -157,7 +155,6 @@ export interface DiscordApi {
    * @throws ParleyError where they take none
    */
   tellDirectly(userId: string, body: RESTPostAPIChannelMessageJSONBody): Promise<boolean>;
-  listCommands(applicationId: string): Promise<APIApplicationCommand[]>;
   putCommands(applicationId: string, commands: RESTPutAPIApplicationCommandsJSONBody): Promise<void>;
   /** Sends the response of an interaction. It must arrive within 3 s of the interaction's creation. */
   respond(interactionId: string, token: string, body: unknown): Promise<void>;
@@ -383,10 +380,6 @@ export function createDiscordApi(options: {
       await api.createMessage(direct.id, body);
       return true;
     },
-    listCommands: (applicationId) =>
-      retrying("read the commands", () =>
-        rest.get(Routes.applicationCommands(applicationId), { query: withLocalizations }),
-      ),
     putCommands: (applicationId, commands) =>
       retrying("register the commands", () =>
         rest.put(Routes.applicationCommands(applicationId), { body: commands }),

@@ -48,20 +48,6 @@ describe("registered commands", () => {
       });
     });
 
-    test("where the list cannot be read, the commands are registered anyway", async () => {
-      simulator.fail({ method: "GET", route: "/commands", status: 404, times: 5 });
-      const { lines, registered } = register(allCommands.values());
-      await registered;
-      expect(simulator.world.commands.length).toBeGreaterThanOrEqual(allCommands.size);
-      expect(JSON.stringify(lines)).toContain("could not be read, so they are registered again");
-    });
-
-    test("nothing is registered again where Discord has it already", async () => {
-      await register(allCommands.values()).registered;
-      await register(allCommands.values()).registered;
-      expect(simulator.requests.filter(({ method }) => method === "PUT")).toHaveLength(1);
-    });
-
     test("attachment options say which files they take, so that Discord offers no others", async () => {
       await register(allCommands.values()).registered;
       const ada = simulator.person("Ada");
@@ -75,18 +61,6 @@ describe("registered commands", () => {
       expect(() => imagine("note.ogg")).toThrow("file type is not allowed");
       for (const name of ["note.ogg", "NOTE.MP3", "memo.m4a", "recording.webm"]) transcribe(name);
       for (const name of ["picture.png", "photo.HEIC"]) imagine(name);
-    });
-
-    test("a registration without file types is made again", async () => {
-      await register(allCommands.values()).registered;
-      simulator.world.commands = simulator.world.commands.map((command) => ({
-        ...command,
-        ...(Array.isArray(command["options"])
-          ? { options: command["options"].map((option: object) => ({ ...option, file_types: undefined })) }
-          : {}),
-      }));
-      await register(allCommands.values()).registered;
-      expect(simulator.requests.filter(({ method }) => method === "PUT")).toHaveLength(2);
     });
   });
 });
