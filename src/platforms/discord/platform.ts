@@ -112,7 +112,6 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       return parent !== undefined && holdsPosts(parent.type) ? name : undefined;
     },
     readsContents: bot.readsContents,
-    isQuietBetween: (...between) => connection?.isQuietBetween(...between) === true,
   });
 
   return {

@@ -13,7 +13,7 @@ import type { ConnectionEvents } from "../transport/gateway-events.ts";
 import type { ShardPlan } from "../transport/shards.ts";
 import { createLocales } from "./locales.ts";
 import { createDeletionEvents, createEditEvents, createOrderedChanges } from "./message-changes.ts";
-import { createHiddenContentNotices, createMessageEvents } from "./message-events.ts";
+import { createHiddenContentHint, createMessageEvents } from "./message-events.ts";
 import { createMessageIntake } from "./messages.ts";
 import { createMissedMessages } from "./missed-messages.ts";
 import { createMemberships, createOrigins } from "./origin.ts";
@@ -21,7 +21,7 @@ import { createReplyChains } from "./reply-chains.ts";
 
 /** What people do on Discord, from the gateway's events to the receiver. */
 interface Intake {
-  readonly events: Omit<ConnectionEvents, "accessChanged">;
+  readonly events: ConnectionEvents;
   /** Resolves when everything taken so far has reached the receiver. */
   idle(): Promise<void>;
 }
@@ -70,18 +70,12 @@ export function createIntake(options: {
     botId: bot.id,
     log,
   });
-  const hiddenContent = createHiddenContentNotices({
-    api,
-    readsContents: bot.readsContents,
-    botId: bot.id,
-    log,
-  });
   const messageEvents = createMessageEvents({
     receiver,
     channels: directory,
     origins,
     chains,
-    hiddenContent,
+    hintOfHidden: createHiddenContentHint({ api, readsContents: bot.readsContents, log }),
     locales,
     botId: bot.id,
     now,

@@ -5,8 +5,7 @@ import type { IncomingMessage } from "../../../core/events.ts";
 import type { Aside, MessageFacts, Place, Placement } from "../../../core/placement.ts";
 import type { MessageContent, Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
-import { inLanguage, translate } from "../../../words/translate.ts";
-import { languages } from "../../../words/languages.ts";
+import { translate } from "../../../words/translate.ts";
 import {
   toAuthorId,
   toChannelPlace,
@@ -22,7 +21,7 @@ import {
 } from "../address.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import type { Directory } from "../transport/directory.ts";
-import { toReplyOnce, toSentence } from "../reply/content.ts";
+import { toReplyOnce } from "../reply/content.ts";
 import {
   isFirstOfPost,
   mentionsBot,
@@ -76,14 +75,14 @@ export function createMessageEvents(options: {
   readonly channels: Directory;
   readonly origins: Pick<Origins, "ofMessage">;
   readonly chains: ReplyChains;
-  readonly hiddenContent: HiddenContentNotices;
+  readonly hintOfHidden: HiddenContentHint;
   readonly locales: Pick<Locales, "of">;
   /** The bot's user id. */
   readonly botId: () => string;
   /** Unix milliseconds. */
   readonly now: () => number;
 }): MessageEvents {
-  const { receiver, channels, origins, chains, hiddenContent } = options;
+  const { receiver, channels, origins, chains, hintOfHidden } = options;
 
   async function isOwnThread(channelId: string): Promise<boolean> {
     return (await channels.channel(channelId)).ownerId === options.botId();
@@ -138,7 +137,7 @@ export function createMessageEvents(options: {
     const placement = await receiver.placeMessage(facts);
     if (placement.kind === "aside") await receiver.heardAside(placement.aside);
     if (placement.kind !== "question") return undefined;
-    if (isHidden(message, names, channelType)) return hiddenContent.tell(message);
+    if (isHidden(message, names, channelType)) return hintOfHidden(message);
     const address = { channelId: message.channel_id, channelType, eventId: message.id };
     const event =
       facts.stands.in !== "channel"
@@ -371,63 +370,31 @@ function readReplied(replied: APIMessage, names: Names) {
 }
 
 const maxChannels = 5000;
-/** How many messages are searched for a notice of an earlier run. */
-const maxRead = 50;
 
-/** A message that arrived without its content. */
-interface HiddenMessage {
+/** Tells people that a message has arrived without its content. Contract: must not throw. */
+type HiddenContentHint = (message: {
   readonly id: string;
   readonly channel_id: string;
-}
-
-/** Tells people that their messages cannot be read. */
-interface HiddenContentNotices {
-  /**
-   * Replies once in each thread or channel, where the application has no Message Content Intent. Resolves
-   * when that is done. Contract: must not throw.
-   */
-  tell(message: HiddenMessage): Promise<undefined>;
-}
+}) => Promise<undefined>;
 
 /**
- * Creates the notices. A notice of an earlier run is found among the last messages, and the nonce keeps
- * several instances from telling it twice.
+ * Creates the hint, which is given once in each thread or channel where the application has no Message
+ * Content Intent. The nonce keeps several instances from giving it twice.
  */
-export function createHiddenContentNotices(options: {
-  readonly api: Pick<DiscordApi, "createMessage" | "listMessages">;
+export function createHiddenContentHint(options: {
+  readonly api: Pick<DiscordApi, "createMessage">;
   /** Whether messages have their content, so that there was nothing to read in them. */
   readonly readsContents: () => boolean;
-  readonly botId: () => string;
   readonly log: Log;
-}): HiddenContentNotices {
-  const { api, log } = options;
+}): HiddenContentHint {
   const told = createRecent(maxChannels);
-
-  async function isTold(channelId: string): Promise<boolean> {
-    const messages = await api.listMessages(channelId, { limit: maxRead });
-    const notices = languages.map((language) => inLanguage(language, toNotice)).map(toSentence);
-    return messages.some(
-      ({ author, content }) =>
-        author.id === options.botId() && notices.some((notice) => notice.content === content),
-    );
-  }
-
-  return {
-    async tell({ id, channel_id: channelId }) {
-      if (options.readsContents() || told.has(channelId)) return undefined;
-      told.set(channelId, true);
-      log.warn({ channel: channelId }, "message not readable: the Message Content Intent is off");
-      try {
-        if (await isTold(channelId)) return undefined;
-        await api.createMessage(channelId, toReplyOnce(id, toNotice(), `c${channelId}`));
-      } catch (error) {
-        log.info({ channel: channelId, err: error }, "notice of hidden contents not delivered");
-      }
-      return undefined;
-    },
+  return async ({ id, channel_id: channelId }) => {
+    if (options.readsContents() || told.has(channelId)) return undefined;
+    told.set(channelId, true);
+    const hint = toReplyOnce(id, translate("notice.hidden-content"), `c${channelId}`);
+    await options.api.createMessage(channelId, hint).catch((error: unknown) => {
+      options.log.info({ channel: channelId, err: error }, "hint of hidden contents not delivered");
+    });
+    return undefined;
   };
-}
-
-function toNotice(): string {
-  return translate("notice.hidden-content");
 }

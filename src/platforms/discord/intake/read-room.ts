@@ -14,7 +14,6 @@ import {
 import type { DiscordApi } from "../transport/api.ts";
 import type { Directory } from "../transport/directory.ts";
 import { toParleyError, withPermission } from "../errors.ts";
-import type { HeardMessages } from "../transport/gateway-events.ts";
 import { isFirstOfPost, readMessage, toAuthor, type Names, withPostTitle } from "./incoming.ts";
 
 const pageSize = 100;
@@ -36,20 +35,11 @@ export interface RoomReaderOptions {
   readonly postTitle: (channelId: string) => Promise<string | undefined>;
   /** Whether messages that do not mention the bot have their content. */
   readonly readsContents: () => boolean;
-  readonly isQuietBetween: HeardMessages["isQuietBetween"];
 }
 
 /** Returns {@link Platform.readRoom} for Discord's threads and channels. */
 export function createRoomReader(options: RoomReaderOptions): Platform["readRoom"] {
-  const { api, names, readsContents, isQuietBetween } = options;
-
-  /** Whether it is known without asking that there is nothing to read. */
-  function isQuiet(channelId: string, { after, before, includesOwn = false }: RoomQuery): boolean {
-    const afterId = after === undefined ? undefined : parseEventKey(after);
-    const beforeId = before === undefined ? undefined : parseEventKey(before);
-    if (includesOwn || afterId === undefined || beforeId === undefined) return false;
-    return isQuietBetween(channelId, afterId, beforeId);
-  }
+  const { api, names, readsContents } = options;
 
   /** Reads at most `maxMessages` that fit the query and one more, newest first. */
   async function collect(channelId: string, query: RoomQuery, botNames: Names): Promise<APIMessage[]> {
@@ -117,7 +107,6 @@ export function createRoomReader(options: RoomReaderOptions): Platform["readRoom
     // In direct messages of other people the bot is a guest, and Discord shows it nothing.
     if (isDirectType(address.channelType))
       return address.interaction?.isGuest === true ? "unreadable" : "alone";
-    if (isQuiet(address.channelId, query)) return { messages: [], hasOlder: false };
     try {
       return await read(address, query);
     } catch (error) {

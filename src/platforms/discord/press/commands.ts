@@ -105,7 +105,10 @@ function toChoice(command: Command, value: string): APIApplicationCommandOptionC
   return { name: value, name_localizations, value };
 }
 
-/** Registers the commands. @throws ParleyError; `platform-rejected` names the command and the field that Discord refuses */
+/**
+ * Registers the commands.
+ * @throws ParleyError; `platform-rejected` names the command and the field that Discord refuses
+ */
 export async function registerCommands(
   api: DiscordApi,
   applicationId: string,

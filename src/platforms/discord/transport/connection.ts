@@ -6,13 +6,7 @@ import { sleepUnlessAborted } from "../../../support/clock.ts";
 import { publicApiUrl } from "./api.ts";
 import { dropLeftGuilds } from "./directory.ts";
 import { unauthorized } from "../errors.ts";
-import {
-  createHeardMessages,
-  dispatchEvent,
-  withHearing,
-  type ConnectionEvents,
-  type HeardMessages,
-} from "./gateway-events.ts";
+import { dispatchEvent, type ConnectionEvents } from "./gateway-events.ts";
 import { shardOf, type Shard, type ShardPlan, type ShardSettings } from "./shards.ts";
 import { requestOptions, warnOfRefusals } from "./delivery.ts";
 import {
@@ -48,14 +42,14 @@ interface ConnectionOptions extends ClientSettings {
   readonly token: string;
   /** Is called when the bot is known, before any event. `plan` says which shards this process runs. */
   readonly onIdentified: (identity: Identity, plan: ShardPlan) => void;
-  readonly events: Omit<ConnectionEvents, "accessChanged">;
+  readonly events: ConnectionEvents;
   readonly clock: Clock;
   /** Aborts the attempts to connect. */
   readonly signal: AbortSignal;
 }
 
 /** The connection to Discord's gateway, with one for each shard that this process runs. */
-export interface Connection extends Pick<HeardMessages, "isQuietBetween"> {
+export interface Connection {
   /** Returns `undefined` before the first shard has identified. No event is passed on before that. */
   identity(): Identity | undefined;
   /** Returns `undefined` before the number of shards is known. */
@@ -74,16 +68,11 @@ export interface Connection extends Pick<HeardMessages, "isQuietBetween"> {
 }
 
 export function createConnection(options: ConnectionOptions): Connection {
-  const { log, clock, signal } = options;
+  const { log, signal, events } = options;
   let client: Client | undefined;
   let identity: Identity | undefined;
   let failure: PlatformHealth | undefined;
   let session: Session | undefined;
-  const heard = createHeardMessages(
-    () => identity?.botId ?? "",
-    () => clock.monotonic(),
-  );
-  const events = withHearing(options.events, heard);
 
   function onReady(
     started: Session,
@@ -125,7 +114,6 @@ export function createConnection(options: ConnectionOptions): Connection {
   }
 
   return {
-    isQuietBetween: (...between) => heard.isQuietBetween(...between),
     identity: () => identity,
     plan: () => session?.plan(),
     client: () => client,

@@ -174,8 +174,8 @@ const refusalsPerWarning = 500;
 export const requestOptions = {
   invalidRequestWarningInterval: refusalsPerWarning,
   /**
-   * Sends a request with Node's `fetch`, whose forms the library fills, and gives every 429 a Retry-After: the
-   * library reads no other and would send the request again at once.
+   * Sends a request with Node's `fetch`, whose forms the library fills. It gives every 429 a Retry-After: the
+   * library reads nothing else and would send the request again at once.
    */
   async makeRequest(url, init) {
     const signals = [init.signal, AbortSignal.timeout(responseTimeoutMs)].filter(

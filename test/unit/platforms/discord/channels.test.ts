@@ -2,7 +2,6 @@ import { type APIMessage, ChannelType, MessageType } from "discord.js";
 import { afterEach, beforeEach, describe, expect, it, test } from "vitest";
 import type { IncomingEvent } from "../../../../src/core/events.ts";
 import type { RoomQuery } from "../../../../src/core/room.ts";
-import { createHeardMessages } from "../../../../src/platforms/discord/transport/gateway-events.ts";
 import { createRoomReader } from "../../../../src/platforms/discord/intake/read-room.ts";
 import { createReplyChains } from "../../../../src/platforms/discord/intake/reply-chains.ts";
 import type { Person } from "../../../simulators/discord/people.ts";
@@ -122,92 +121,12 @@ describe("chains of replies", () => {
   });
 });
 
-describe("heard messages", () => {
-  const botId = "1";
-
-  function setUp() {
-    let time = 0;
-    const heard = createHeardMessages(
-      () => botId,
-      () => time,
-    );
-    const hear = (id: number, { channel = "c", from = "7", mentions = false, guild = true } = {}) =>
-      heard.hear({
-        id: `${id}`,
-        channel_id: channel,
-        ...(guild ? { guild_id: "g" } : {}),
-        author: { id: from },
-        mentions: mentions ? [{ id: botId }] : [],
-      });
-    const isQuiet = (after: number, before: number, channel = "c") =>
-      heard.isQuietBetween(channel, `${after}`, `${before}`);
-    return { heard, hear, isQuiet, wait: (ms: number) => void (time += ms) };
-  }
-
-  describe("a channel in which the bot was mentioned", () => {
-    it("is quiet between two messages where nobody but the bot said anything", () => {
-      const { hear, isQuiet } = setUp();
-      hear(10, { mentions: true });
-      hear(11, { from: botId });
-      hear(12, { mentions: true });
-      hear(13);
-      hear(14, { mentions: true });
-      expect(isQuiet(10, 12)).toBe(true);
-      expect(isQuiet(12, 14)).toBe(false);
-      expect(isQuiet(13, 14)).toBe(true);
-      expect(isQuiet(10, 12, "other")).toBe(false);
-    });
-
-    it("is not known to be quiet before the first mention, or for a message that was not delivered", () => {
-      const { hear, isQuiet } = setUp();
-      hear(9);
-      hear(10, { mentions: true });
-      expect(isQuiet(9, 10)).toBe(false);
-      expect(isQuiet(10, 12)).toBe(false);
-      hear(20, { channel: "direct", mentions: true, guild: false });
-      hear(21, { channel: "direct", mentions: true, guild: false });
-      expect(isQuiet(20, 21, "direct")).toBe(false);
-    });
-
-    it("is not known to be quiet once messages may be missing", () => {
-      const { heard, hear, isQuiet } = setUp();
-      for (const forget of [() => heard.forget(), () => heard.forget("c")]) {
-        hear(10, { mentions: true });
-        forget();
-        hear(12, { mentions: true });
-        expect(isQuiet(10, 12)).toBe(false);
-        forget();
-      }
-      hear(10, { mentions: true });
-      heard.forget("other");
-      hear(12, { mentions: true });
-      expect(isQuiet(10, 12)).toBe(true);
-    });
-
-    it("is not known to be quiet after a long pause, or with many messages since", () => {
-      const { hear, isQuiet, wait } = setUp();
-      hear(10, { mentions: true });
-      wait(11 * 60_000);
-      hear(12, { mentions: true });
-      expect(isQuiet(10, 12)).toBe(false);
-      hear(13, { mentions: true });
-      expect(isQuiet(12, 13)).toBe(true);
-      for (let id = 14; id < 60; id += 1) hear(id);
-      expect(isQuiet(12, 13)).toBe(false);
-      wait(11 * 60_000);
-      hear(60);
-      hear(61);
-      expect(isQuiet(60, 61)).toBe(false);
-    });
-  });
-});
-
 describe("reading a room", () => {
   const threadId = "500";
   const keyOf = (id: number) => `discord:${id}`;
 
   /** Makes a thread with messages of these ids, oldest first. `asked` has the queries. */
-  function setUp(ids: readonly number[], { mayRead = true, isQuiet = false } = {}) {
+  function setUp(ids: readonly number[], { mayRead = true } = {}) {
     const asked: { after?: string; before?: string | undefined; limit: number }[] = [];
     const toMessage = (id: number): APIMessage =>
       ({
@@ -236,7 +155,6 @@ describe("reading a room", () => {
       postTitle: () => Promise.resolve("Login"),
       names: async () => ({ botId: "1" }) as never,
       readsContents: () => true,
-      isQuietBetween: (...between) => isQuiet && between.join() === `${threadId},1000,1002`,
     });
     const readAt = async (at: object, query: Partial<RoomQuery> = {}) =>
       readRoom(at as never, { maxMessages: 50, signal: new AbortController().signal, ...query });
@@ -316,20 +234,6 @@ describe("reading a room", () => {
     for (const channelType of [ChannelType.DM, ChannelType.GroupDM])
       expect(await readAt({ ...direct, channelType, interaction: { isGuest: true } })).toBe("unreadable");
     expect(asked).toEqual([]);
-  });
-
-  describe("a thread in which nobody said anything", () => {
-    it("is not asked for what was delivered anyway", async () => {
-      const { asked, read } = setUp([1000, 1002], { isQuiet: true });
-      const between = { after: keyOf(1000), before: keyOf(1002) };
-      expect(await read(between)).toEqual({ messages: [], hasOlder: false });
-      expect(asked).toEqual([]);
-      await read({ ...between, includesOwn: true });
-      await read({ before: keyOf(1002) });
-      await read({ after: keyOf(1000) });
-      await read({ ...between, after: keyOf(999) });
-      expect(asked).toHaveLength(4);
-    });
   });
 });
 
