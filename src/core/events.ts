@@ -38,8 +38,8 @@ export interface Origin {
   /** `discord:role:<id>` */
   readonly roles?: readonly string[];
   /**
-   * False for strangers, who reach the bot by a user install, by DM without a common server, or from another
-   * workspace through a shared channel.
+   * False for strangers, who reach the bot by DM without a common server, or from another workspace through a
+   * shared channel.
    */
   readonly isMember: boolean;
   /**

@@ -13,8 +13,6 @@ export interface InteractionAddress {
   /** Everybody sees its "thinking…", although the reply is private. */
   readonly hasPublicPlaceholder?: boolean;
   readonly userId: string;
-  /** Whether the bot is not a member of the server. It can then post only the interaction's own messages. */
-  readonly isGuest: boolean;
   readonly maxFileBytes: number;
 }
 

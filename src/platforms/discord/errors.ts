@@ -12,7 +12,6 @@ export const errorCodes = {
   unknownInteraction: 10062,
   openingTooFast: 40003,
   alreadyAcknowledged: 40060,
-  tooManyFollowUps: 40094,
   missingAccess: 50001,
   notTheAuthor: 50005,
   cannotMessageUser: 50007,

@@ -32,9 +32,6 @@ export const platformMessages = {
   "discord.threads-limited": "Discord limits new threads at the moment, so this answer is here.",
   "discord.no-thread": "No thread could be used here.",
   "discord.no-thread.permission": "No thread could be used here (missing: {permission}).",
-  "discord.lacks-membership":
-    "membership, which bots cannot have in group chats and other people's direct messages",
-  "discord.lacks-server": "to be added to this server",
   "discord.lacks-post": "a post: open one, and mention me in it",
   "discord.lacks-threads": "threads, which this type of channel does not have",
   "discord.lacks-room": "room for a thread: this server has as many active ones as Discord allows",

@@ -12,7 +12,6 @@ export const turnMessages = {
   "status.collecting": "Collecting the conversation",
 
   "turn.nothing-readable": "There was nothing in it that Parley can read.",
-  "room.membership": "membership in this server",
   "room.withheld": "You may not read what was said here before, so I leave it out too.",
   "room.forbidden": "What was said here before could not be read: I lack {permission}. Ask your admin.",
   "room.forbidden.part":

@@ -73,7 +73,6 @@ export interface Person extends Edits {
     options: Readonly<Record<string, string | number | boolean>>,
     where: Where & {
       readonly attachments?: Readonly<Record<string, UploadFile>>;
-      readonly isUserInstallOnly?: boolean;
     },
   ): Use;
   usesMessageCommand(label: string, message: { readonly id: string }, where: Where): Use;
@@ -129,8 +128,6 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
       channelId: channel.id,
       createdAt: world.now(),
       sourceMessageId: message?.id,
-      isUserInstallOnly: false,
-      isForcedEphemeral: world.withoutExternalApps.has(channel.id),
       ackedAt: undefined,
       ackType: undefined,
       originalId: undefined,
@@ -169,7 +166,7 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
               ? {
                   ...renderMember(world, ""),
                   user: renderUser(user),
-                  permissions: elsewherePermissions(world, channel),
+                  permissions: ((1n << 51n) - 1n).toString(),
                 }
               : {
                   ...renderMember(world, user.id, findGuild(world, channel.guildId)),
@@ -282,9 +279,12 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
         isGuild ? intents.guildMessageReactions : intents.directMessageReactions,
       );
     },
-    usesCommand(name, options, { channel: { id }, attachments = {}, isUserInstallOnly = false }) {
+    usesCommand(name, options, { channel: { id }, attachments = {} }) {
       const channel = channelOf(id);
       const registered = command(name, 1);
+      const isForServersAlone = !(registered["integration_types"] as readonly number[]).includes(1);
+      if (isForServersAlone && (isElsewhere(world, channel) || channel.type === channelTypes.group))
+        throw new Error("this command is not offered here");
       const declared = (registered["options"] ?? []) as readonly DeclaredOption[];
       const resolved: Record<string, unknown> = {};
       const values: Record<string, string | number | boolean> = { ...options };
@@ -307,7 +307,7 @@ export function createPerson(world: World, gateway: () => Gateway, user: SimUser
           ...(data.length === 0 ? {} : { options: data }),
           ...(Object.keys(resolved).length === 0 ? {} : { resolved: { attachments: resolved } }),
         },
-        { commandName: name, isUserInstallOnly },
+        { commandName: name },
       );
     },
     usesMessageCommand(label, { id: messageId }, { channel: { id } }) {
@@ -420,11 +420,4 @@ const knownExtensions: Readonly<Record<string, readonly string[]>> = {
 function isOfType(name: string, types: readonly string[]): boolean {
   const extension = /\.[^.]*$/.exec(name.toLowerCase())?.[0] ?? "";
   return types.some((type) => type === extension || knownExtensions[type]?.includes(extension) === true);
-}
-
-/** Returns all permissions, without USE_EXTERNAL_APPS where members lack it. */
-function elsewherePermissions(world: World, { id }: SimChannel): string {
-  const useExternalApps = 1n << 50n;
-  const all = (1n << 51n) - 1n;
-  return (world.withoutExternalApps.has(id) ? all ^ useExternalApps : all).toString();
 }

@@ -98,14 +98,14 @@ function interactionMetadata(
  */
 export function owners(
   world: World,
-  interaction: Pick<SimInteraction, "user" | "isUserInstallOnly">,
+  interaction: Pick<SimInteraction, "user">,
   channel: SimChannel,
 ): Record<string, string> {
   const isStranger =
     isElsewhere(world, channel) ||
     channel.type === channelTypes.group ||
     (channel.type === channelTypes.dm && !sharesGuild(world, interaction.user.id));
-  if (interaction.isUserInstallOnly || isStranger) return { "1": interaction.user.id };
+  if (isStranger) return { "1": interaction.user.id };
   return { "0": channel.type === channelTypes.dm ? "0" : (channel.guildId ?? world.guild.id) };
 }
 

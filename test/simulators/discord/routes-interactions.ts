@@ -137,13 +137,7 @@ export function interactionRoutes(world: World, gateway: () => Gateway): Route[]
         const interaction = byToken(parameters);
         if (interaction.isPlaceholderOpen) return edit(interaction, originalOf(interaction), form);
         interaction.followUps += 1;
-        if (interaction.isUserInstallOnly && interaction.followUps > 5)
-          throw new ApiError(
-            400,
-            40094,
-            "This interaction has reached the maximum number of follow-up messages",
-          );
-        const isEphemeral = isForCallerAlone(interaction, form.json["flags"]);
+        const isEphemeral = isForCallerAlone(form.json["flags"]);
         const message = createBotMessage({
           world,
           channel: channelOf(interaction),
@@ -160,7 +154,7 @@ export function interactionRoutes(world: World, gateway: () => Gateway): Route[]
   function acknowledge(interaction: SimInteraction, type: number, form: Form): void {
     const data = (form.json["data"] ?? {}) as Readonly<Record<string, unknown>>;
     const inner: Form = { json: data, files: form.files };
-    const isEphemeral = isForCallerAlone(interaction, data["flags"]);
+    const isEphemeral = isForCallerAlone(data["flags"]);
     const ephemeralTo = isEphemeral ? interaction.user.id : undefined;
     switch (type) {
       case 4: {
@@ -211,8 +205,8 @@ export function interactionRoutes(world: World, gateway: () => Gateway): Route[]
 }
 
 /** Whether a response is ephemeral. Members may lack the permission to show a user app's responses. */
-function isForCallerAlone({ isForcedEphemeral }: SimInteraction, flags: unknown): boolean {
-  return isForcedEphemeral || (Number(flags ?? 0) & messageFlags.ephemeral) !== 0;
+function isForCallerAlone(flags: unknown): boolean {
+  return (Number(flags ?? 0) & messageFlags.ephemeral) !== 0;
 }
 
 function readChoices(given: unknown): { name: string; value: string | number }[] {

@@ -114,8 +114,8 @@ export interface DiscordSimulator {
   give(person: { readonly id: string }, roleId: string): void;
   /** Makes the person leave the server. */
   leave(person: { readonly id: string }): void;
-  /** Creates a channel of a server without the bot. With `externalApps` members may show answers there. */
-  channelElsewhere(name: string, options?: { readonly externalApps?: boolean }): ChannelHandle;
+  /** Creates a channel of a server without the bot. */
+  channelElsewhere(name: string): ChannelHandle;
   /** Makes the person take no more direct messages from the bot. */
   closeDirectMessages(person: { readonly id: string }): void;
   /** Posts a message as another bot or a webhook. */
@@ -340,9 +340,8 @@ export async function createDiscordSimulator(
       roles.add(roleId);
     },
     leave: ({ id }) => void world.guild.members.delete(id),
-    channelElsewhere(name, { externalApps = true } = {}) {
+    channelElsewhere(name) {
       const { id } = addChannel(world, { type: channelTypes.text, name, guildId: world.nextId() });
-      if (!externalApps) world.withoutExternalApps.add(id);
       return handle(id);
     },
     closeDirectMessages: ({ id }) => void world.closedDirectMessages.add(id),

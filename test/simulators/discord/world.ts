@@ -165,9 +165,6 @@ export interface SimInteraction {
   readonly channelId: string;
   readonly createdAt: number;
   readonly sourceMessageId: string | undefined;
-  readonly isUserInstallOnly: boolean;
-  /** Whether every response is ephemeral, whatever it asks for. */
-  readonly isForcedEphemeral: boolean;
   ackedAt: number | undefined;
   ackType: number | undefined;
   originalId: string | undefined;
@@ -228,8 +225,6 @@ export interface World {
   readonly nonces: Map<string, SimMessage>;
   /** The users who take direct messages only from their friends. */
   readonly closedDirectMessages: Set<string>;
-  /** The channels of servers without the bot whose members lack USE_EXTERNAL_APPS. */
-  readonly withoutExternalApps: Set<string>;
   commands: RegisteredCommand[];
   /** The portal's install link, if the application has one. */
   installParams: { readonly scopes: readonly string[]; readonly permissions: string } | undefined;
@@ -278,7 +273,6 @@ export function createWorld(options: { now: () => number; messageContentAllowed:
     attachments: new Map(),
     nonces: new Map(),
     closedDirectMessages: new Set(),
-    withoutExternalApps: new Set(),
     commands: [],
     installParams: undefined,
     messageContentAllowed: options.messageContentAllowed,

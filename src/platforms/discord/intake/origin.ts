@@ -1,6 +1,5 @@
 import {
   ApplicationIntegrationType,
-  InteractionContextType,
   PermissionFlagsBits,
   PermissionsBitField,
   type APIInteraction,
@@ -67,8 +66,6 @@ export function createOrigins(options: {
 
   async function isMemberInDirectMessages(interaction: APIInteraction, userId: string): Promise<boolean> {
     const isByServer = interaction.authorizing_integration_owners[ApplicationIntegrationType.GuildInstall];
-    // In other people's direct messages and group chats, only an installation for the user works.
-    if (interaction.context !== InteractionContextType.BotDM) return isByServer !== undefined;
     const lookup = memberships.isMember(userId).then((isMember) => ({ isMember }));
     try {
       const found = await inTime(lookup, interactionLookupMs, { clock });

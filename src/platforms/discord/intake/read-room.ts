@@ -1,4 +1,3 @@
-import { translate } from "../../../words/translate.ts";
 import { MessageType, type APIMessage } from "discord.js";
 import { ParleyError } from "../../../core/errors.ts";
 import type { Platform } from "../../../core/platform.ts";
@@ -83,7 +82,6 @@ export function createRoomReader(options: RoomReaderOptions): Platform["readRoom
   }
 
   async function read(address: DiscordAddress, query: RoomQuery): Promise<RoomReading> {
-    if (address.interaction?.isGuest === true) throw lacking(translate("room.membership"));
     const botNames = await names(address.channelId);
     const found = await collect(address.channelId, query, botNames);
     const shown = found.slice(0, query.maxMessages);
@@ -104,9 +102,7 @@ export function createRoomReader(options: RoomReaderOptions): Platform["readRoom
 
   return async (given, query) => {
     const address = fromReplyAddress(given);
-    // In direct messages of other people the bot is a guest, and Discord shows it nothing.
-    if (isDirectType(address.channelType))
-      return address.interaction?.isGuest === true ? "unreadable" : "alone";
+    if (isDirectType(address.channelType)) return "alone";
     try {
       return await read(address, query);
     } catch (error) {

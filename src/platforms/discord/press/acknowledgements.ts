@@ -161,8 +161,8 @@ export function createFollowUps(options: {
     files: readonly RawFile[],
     isOurs: (message: APIMessage) => boolean = () => true,
   ): Promise<APIMessage | undefined> {
-    // Only its caller sees a private message, and a guest cannot read the channel.
-    if (interaction.isPrivate || interaction.isGuest) return undefined;
+    // Only its caller sees a private message.
+    if (interaction.isPrivate) return undefined;
     const messages = await readMessages(api, channelId, interaction.id);
     return messages.findLast(
       (message) =>

@@ -1,12 +1,9 @@
 import {
   ApplicationCommandOptionType as OptionType,
-  ApplicationIntegrationType,
-  InteractionContextType,
   InteractionResponseType as ResponseType,
   type APIApplicationCommandAutocompleteInteraction,
   type APIApplicationCommandInteraction,
   type APIChatInputApplicationCommandInteraction,
-  type APIInteraction,
   type APIMessageApplicationCommandInteraction,
   type APIMessageComponentInteraction,
   type APIModalSubmitInteraction,
@@ -191,7 +188,7 @@ export function createCommandUses(options: {
   ): CommandCall {
     const base = toBaseCall(interaction, isPrivate);
     const { type, id } = interaction.channel!;
-    const inConversation = !isGuestIn(interaction) && (isDirectType(type) || isThreadType(type));
+    const inConversation = isDirectType(type) || isThreadType(type);
     return {
       ...base,
       ...(inConversation ? { conversationId: toConversationId(id) } : {}),
@@ -211,7 +208,6 @@ export function createCommandUses(options: {
     const { channel } = interaction;
     if (user === undefined || channel === undefined)
       throw new ParleyError("internal", "an interaction without user or channel");
-    const isGuest = isGuestIn(interaction);
     const key = toCommandKey(interaction.id);
     const address: InteractionAddress = {
       id: interaction.id,
@@ -220,7 +216,6 @@ export function createCommandUses(options: {
       expiresAt: options.now() + tokenUsableMs,
       isPrivate,
       userId: user.id,
-      isGuest,
       maxFileBytes: interaction.attachment_size_limit,
     };
     return {
@@ -263,15 +258,6 @@ async function soonEnough<T>(looking: Promise<T>, clock: Clock): Promise<T> {
   if (looked === undefined)
     throw new ParleyError("platform-unreachable", "looking up the message took too long");
   return looked.found;
-}
-
-/** Whether the bot is installed for the user only. It then answers nothing else, but its direct messages. */
-function isGuestIn({
-  authorizing_integration_owners: owners,
-  context,
-}: Pick<APIInteraction, "authorizing_integration_owners" | "context">): boolean {
-  if (context === InteractionContextType.BotDM) return false;
-  return owners[ApplicationIntegrationType.GuildInstall] === undefined;
 }
 
 function readOptions(interaction: APIChatInputApplicationCommandInteraction): Record<string, RawOption> {

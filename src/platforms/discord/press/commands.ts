@@ -21,10 +21,10 @@ import type { Log } from "../../../core/telemetry.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import { toLocalizations } from "../intake/locales.ts";
 
-/** These are servers, direct messages with the bot, and other private channels. */
-const contexts = [0, 1, 2];
-/** The bot can be installed for a server or for a user. */
-const integrationTypes = [0, 1];
+/** These are servers and direct messages with the bot. */
+const contexts = [0, 1];
+/** The bot is installed for servers, not for single users. */
+const integrationTypes = [0];
 
 /** Returns the body of the registration: each command as a slash command, some also as message commands. */
 function toRegistration(commands: Iterable<Command>): RESTPostAPIApplicationCommandsJSONBody[] {

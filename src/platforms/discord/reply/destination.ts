@@ -110,7 +110,7 @@ export function createDestinationFinder(options: ReplyOptions): DestinationFinde
   }
 
   async function open(): Promise<Destination> {
-    if (interaction?.isPrivate === true || interaction?.isGuest === true) {
+    if (interaction?.isPrivate === true) {
       // Everyone would see an ordinary message in the channel.
       const direct = await api.openDirectChannel(interaction.userId);
       return { channelId: direct.id };

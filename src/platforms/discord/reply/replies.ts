@@ -154,8 +154,6 @@ function mayLeaveThread({ interaction, thread, channelType }: DiscordAddress): b
   return interaction === undefined && (thread !== undefined || isThreadType(channelType));
 }
 
-/** Where the bot is not a member, it has five follow-ups. Two are reserved for files. */
-const maxGuestMessages = 3;
 const maxMessages = 8;
 
 /**
@@ -192,7 +190,7 @@ function createDiscordTarget(options: ReplyOptions): {
     lengthOf,
     lengthOfSource,
     lengthOfAll,
-    maxMessages: address.interaction?.isGuest === true ? maxGuestMessages : maxMessages,
+    maxMessages,
     minEditIntervalMs: 1100,
     isBelowFiles: true,
 

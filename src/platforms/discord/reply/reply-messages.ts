@@ -89,9 +89,9 @@ export function createReplyMessages(
       try {
         return await interactions.post(interaction, content, how, posted === 0);
       } catch (error) {
-        if (!isTokenGone(error) && discordCode(error) !== errorCodes.tooManyFollowUps) throw error;
+        if (!isTokenGone(error)) throw error;
         const waitMs = snowflakeTime(interaction.id) + acknowledgedWithinMs - options.now();
-        if (mayWait && isTokenGone(error) && waitMs > 0 && waitMs <= acknowledgedWithinMs) {
+        if (mayWait && waitMs > 0 && waitMs <= acknowledgedWithinMs) {
           await clock.sleep(waitMs, how.signal);
           return await postMessage(content, how, { mayWait: false });
         }
@@ -192,8 +192,7 @@ export function createReplyMessages(
         if (!isTokenGone(error)) throw error;
       }
     }
-    const { interaction } = address;
-    if (!ref.isOwn && (interaction?.isPrivate === true || interaction?.isGuest === true)) {
+    if (!ref.isOwn && address.interaction?.isPrivate === true) {
       throw new ParleyError("platform-rejected", "interaction token expired");
     }
     await editOwn(ref, content, how);

@@ -127,15 +127,6 @@ export function createThreads(
     fromMessage,
     async open(address, title) {
       const { channelId, channelType } = address;
-      if (address.interaction?.isGuest === true) {
-        throw new ParleyError("platform-forbidden", "the bot is not a member here", {
-          detail: {
-            permission: isDirectType(channelType)
-              ? translate("discord.lacks-membership")
-              : translate("discord.lacks-server"),
-          },
-        });
-      }
       if (isDirectType(channelType) || isThreadType(channelType)) {
         return {
           conversationId: toConversationId(channelId),

@@ -226,13 +226,9 @@ describe("reading a room", () => {
     });
   });
 
-  it("tells the bot's direct messages from those of other people, in which it is a guest", async () => {
+  it("the bot's direct messages have no room", async () => {
     const { asked, readAt } = setUp([1000]);
-    const direct = { channelId: "700", channelType: ChannelType.DM };
-    expect(await readAt(direct)).toBe("alone");
-    expect(await readAt({ ...direct, interaction: { isGuest: false } })).toBe("alone");
-    for (const channelType of [ChannelType.DM, ChannelType.GroupDM])
-      expect(await readAt({ ...direct, channelType, interaction: { isGuest: true } })).toBe("unreadable");
+    expect(await readAt({ channelId: "700", channelType: ChannelType.DM })).toBe("alone");
     expect(asked).toEqual([]);
   });
 });

@@ -164,11 +164,11 @@ describe("connection", () => {
       await simulator.close();
     });
 
-    test("they work in servers, direct messages and other chats, for servers and for single users", async () => {
+    test("they work in servers and direct messages, and keep strangers out", async () => {
       const { simulator, close } = await startHarness();
       for (const command of simulator.world.commands) {
-        expect(command["contexts"]).toEqual([0, 1, 2]);
-        expect(command["integration_types"]).toEqual([0, 1]);
+        expect(command["contexts"]).toEqual([0, 1]);
+        expect(command["integration_types"]).toEqual([0]);
       }
       await close();
     });

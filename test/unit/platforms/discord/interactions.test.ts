@@ -315,18 +315,6 @@ describe("interactions", () => {
     expect(await until(() => all.interaction.choices)).toHaveLength(25);
   });
 
-  test("a command used where the bot is not a member is a guest's: its reply stays in the interaction", async () => {
-    const { simulator } = harness;
-    const ada = simulator.person("Ada");
-    const general = simulator.channel("general");
-    ada.usesCommand("ask", { prompt: "why?" }, { channel: general, isUserInstallOnly: true });
-    const [event] = await received(1);
-    expect(event).toMatchObject({ inConversation: false, address: { interaction: { isGuest: true } } });
-    await expect(harness.platform.openThread(event!.address, { title: "x" })).rejects.toMatchObject({
-      code: "platform-forbidden",
-    });
-  });
-
   test("a command that arrives without its channel gets words, not silence", async () => {
     const { simulator, receiver } = harness;
     const dispatch = simulator.gateway.dispatch.bind(simulator.gateway);

@@ -108,17 +108,11 @@ describe("the origin of what people do", () => {
     });
   });
 
-  test("a command by user install in a server without the bot is a stranger's, who manages nothing of the bot", async () => {
+  test("a server without the bot offers none of its commands", () => {
     const { simulator } = harness;
     const eve = simulator.person("Eve", { isMember: false });
     const elsewhere = simulator.channelElsewhere("elsewhere");
-    eve.usesCommand("ask", { prompt: "why?" }, { channel: elsewhere });
-    expect(await originOf()).toMatchObject({
-      channel: `discord:channel:${elsewhere.id}`,
-      isMember: false,
-      isManager: false,
-    });
-    expect((await originOf())?.server).not.toBe(server());
+    expect(() => eve.usesCommand("ask", { prompt: "why?" }, { channel: elsewhere })).toThrow("not offered");
   });
 
   describe("in direct messages", () => {

@@ -289,7 +289,7 @@ describe("a reply that another process resumed while this one was paused", () =>
     const messages = [{ channelId: direct.id, messageId: theirs.id, isOwn: true }];
     await answer({ ...address, messages }, "The whole answer.");
     expect(direct.fromBot()).toMatchObject([{ text: "The whole answer." }]);
-    const token = { id: "1", applicationId: "2", token: "t", isPrivate: false, userId: "3", isGuest: false };
+    const token = { id: "1", applicationId: "2", token: "t", isPrivate: false, userId: "3" };
     const interaction = { ...token, expiresAt: simulator.world.now() + 60_000, maxFileBytes: 1 };
     await answer({ ...address, eventId: "9", interaction }, "A command's answer.");
     expect(direct.fromBot().at(-1)).toMatchObject({ text: "A command's answer." });
