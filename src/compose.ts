@@ -152,7 +152,6 @@ export async function startParley(
       settings: store.settings,
       accessProblems: (terms) => termProblems(terms, accessTerms),
       queue: store.queue,
-      claims: store.claims,
       commands,
       access,
       spending: {

@@ -13,7 +13,6 @@ import type {
   Archive,
   Conversations,
   ConversationLabels,
-  Claims,
   ConversationQueue,
 } from "../core/storage.ts";
 import { noTracer, type Log, type Meter, type Tracer } from "../core/telemetry.ts";
@@ -57,7 +56,6 @@ interface AssistantOptions {
   readonly archive: Archive;
   readonly inbox: Inbox;
   readonly queue: ConversationQueue;
-  readonly claims: Claims;
   readonly commands: ReadonlyMap<string, Command>;
   /** Decides who may use the bot. */
   readonly access: Access;
@@ -234,7 +232,6 @@ export function createAssistant(options: AssistantOptions): Assistant {
   return {
     press: createPress({
       ...shared,
-      areSharedOut: (platform) => platforms.get(platform)?.deliversInOrder !== "always",
       steering: createSteering(scheduling),
       forms: settings.forms,
     }),

@@ -117,7 +117,6 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       settings: store.settings,
       accessProblems: () => [],
       queue: store.queue,
-      claims: store.claims,
       help: { allowedModels: [], admins: rules?.admins ?? [], retentionDays: undefined },
       access: createAccess({ rules: { ...noRules, ...rules }, ownPlatforms: new Set(["page"]) }),
       spending: {

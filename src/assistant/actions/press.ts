@@ -1,6 +1,5 @@
 import type { Actor, Asker } from "../../core/access.ts";
 import { toWrittenCall } from "../../core/command-input.ts";
-import { isParleyError } from "../../core/errors.ts";
 import type { PictureRef } from "../../core/events.ts";
 import {
   type Form,
@@ -12,7 +11,7 @@ import {
 } from "../../core/press.ts";
 import type { Receiver } from "../../core/platform.ts";
 import type { SpendingLedger } from "../../core/spending.ts";
-import type { Claims, Conversations, Rating, StoredMessage } from "../../core/storage.ts";
+import type { Conversations, Rating, StoredMessage } from "../../core/storage.ts";
 import type { Meter } from "../../core/telemetry.ts";
 import { toUtcDay } from "../../support/clock.ts";
 import { createRecent } from "../../support/recent.ts";
@@ -32,13 +31,15 @@ import {
 } from "./answer-anew.ts";
 import { toDetails } from "./details.ts";
 
-interface PressOptions extends AnswerAnewOptions, DoubleClickOptions {
+interface PressOptions extends AnswerAnewOptions {
   readonly conversations: Pick<Conversations, "find" | "recent" | "settings" | "rate" | "summary">;
   /** @throws ParleyError `access-denied` by the operator's rules or those of the place */
   readonly expectAllowed: (asker: Asker) => Promise<void>;
   readonly steering: Steering;
   readonly forms: SettingsForms;
   readonly ledger: Pick<SpendingLedger, "rate">;
+  /** Unix milliseconds. */
+  readonly now: () => number;
   readonly meter: Meter;
 }
 
@@ -48,7 +49,7 @@ type Handler = (press: Press, by: Actor) => Promise<PressResult>;
 export function createPress(options: PressOptions): Receiver["press"] {
   const { conversations, expectAllowed, forms, ledger, meter, now, steering } = options;
   const anew = createAnswerAnew(options);
-  const isFirstClick = createDoubleClicks(options);
+  const isFirstClick = createDoubleClicks(now);
 
   /** The transcripts of the question's recordings that are still stored, as files. */
   async function saveTranscript({ conversationId, message }: Answer): Promise<PressResult> {
@@ -140,7 +141,7 @@ export function createPress(options: PressOptions): Receiver["press"] {
     return belowQuestion(async (answer, press, by) => {
       const result = run(answer, press);
       if (result.kind !== "call") return result;
-      return (await isFirstClick(`${press.kind} ${press.key}`, by)) ? result : { kind: "done" };
+      return isFirstClick(`${press.kind} ${press.key}`, by) ? result : { kind: "done" };
     });
   }
 
@@ -187,36 +188,20 @@ async function findAnswer(
 const doubleClickMs = 1000;
 const maxRemembered = 1000;
 
-interface DoubleClickOptions {
-  /** Returns Unix milliseconds. */
-  readonly now: () => number;
-  readonly claims: Claims;
-  /** Whether processes share the presses of a platform. Otherwise each process gets all of them. */
-  readonly areSharedOut: (platform: string) => boolean;
-}
-
 /**
  * Tells double clicks from separate presses: the function returns false if the same person pressed the same
- * button less than a second ago. It remembers this process's last 1,000 presses, and claims those that
- * another process may get again.
+ * button less than a second ago. It remembers this process's last 1,000 presses.
+ * @param now returns Unix milliseconds
  */
-export function createDoubleClicks({ now, claims, areSharedOut }: DoubleClickOptions) {
+export function createDoubleClicks(now: () => number) {
   const usedAt = createRecent<number>(maxRemembered);
-  return async (button: string, { platform, author }: Actor): Promise<boolean> => {
+  return (button: string, { author }: Actor): boolean => {
     const name = `${author.id} ${button}`;
     const sinceMs = now() - (usedAt.get(name) ?? Number.NEGATIVE_INFINITY);
     // A clock that was set back must not block the button.
     if (sinceMs >= 0 && sinceMs < doubleClickMs) return false;
     usedAt.set(name, now());
-    // If every process gets each press, another process's claim is for the same press.
-    if (!claims.isShared || !areSharedOut(platform)) return true;
-    try {
-      return await claims.claim(`press ${name}`, doubleClickMs);
-    } catch (error) {
-      // Accepting the call reports the unavailable store.
-      if (isParleyError(error, "store-unavailable")) return true;
-      throw error;
-    }
+    return true;
   };
 }
 
