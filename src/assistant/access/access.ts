@@ -195,20 +195,17 @@ function matches(model: string, parts: readonly string[]): boolean {
   return true;
 }
 
-/** The conversations for people who may not see what was said before. */
+/** What people get who may not see what was said before. */
 export interface WithheldHistory {
-  /** The conversations of the store, where `recent` has only what these people said and the answers to it. */
+  /** The conversations of the store, where `recent` has only the turns that they ask in now. */
   readonly conversations: Conversations;
-  /** Whether a conversation contains anything that these people must not see. */
+  /** Whether a conversation contains anything else. */
   hasAny(conversationId: string): Promise<boolean>;
 }
 
-/** How many messages are searched for withheld ones. */
-const maxLookedAt = 200;
-
 /**
- * Returns what is withheld from the people who ask in these events, or `undefined` if the platform lets all
- * of them see what was said before.
+ * Returns what the people who ask in these events get, or `undefined` if the platform lets all of them see
+ * what was said before.
  * @see {@link Origin.readsHistory}
  */
 export function withheldHistory(
@@ -216,31 +213,18 @@ export function withheldHistory(
   events: readonly IncomingEvent[],
 ): WithheldHistory | undefined {
   if (!events.some(({ origin }) => origin?.readsHistory === false)) return undefined;
-  const people = new Set(events.map(({ author }) => author.id));
-
-  function ownOf(messages: readonly StoredMessage[]): StoredMessage[] {
-    const said = messages.filter(({ author, room }) => room === undefined && people.has(author?.id ?? ""));
-    const turns = new Set(said.map(({ turnKey }) => turnKey));
-    return messages.filter((message) =>
-      message.role === "user" ? said.includes(message) : turns.has(message.turnKey),
-    );
-  }
-
+  const keys = new Set(events.map(({ key }) => key));
+  const isAskedNow = ({ room, turnKey }: StoredMessage): boolean => room === undefined && keys.has(turnKey);
   return {
     conversations: {
       ...conversations,
-      opening: async (conversationId) => {
-        const opening = await conversations.opening(conversationId);
-        return opening && ownOf([opening])[0];
-      },
+      opening: () => Promise.resolve(undefined),
       summary: () => Promise.resolve(undefined),
       sumUp: () => Promise.resolve({ summary: undefined, isComplete: false }),
-      recent: async (conversationId, bounds) => ownOf(await conversations.recent(conversationId, bounds)),
+      recent: async (...given) => (await conversations.recent(...given)).filter(isAskedNow),
     },
-    async hasAny(conversationId) {
-      const all = await conversations.recent(conversationId, { maxMessages: maxLookedAt });
-      return ownOf(all).length < all.length;
-    },
+    hasAny: async (conversationId) =>
+      !(await conversations.recent(conversationId, { maxMessages: 20 })).every(isAskedNow),
   };
 }
 

@@ -271,7 +271,9 @@ async function findMeant(
   { lastPicture }: ConversationSettings,
 ): Promise<MeantPictures | undefined> {
   const repliesTo = messages.findLast((message) => message.repliesTo !== undefined)?.repliesTo?.key;
-  const known = { history, lastPicture, repliesTo };
+  // Whoever may not see what was said before may not see its pictures either.
+  const older = dependencies.withheld === undefined ? lastPicture : undefined;
+  const known = { history, lastPicture: older, repliesTo };
   const meant = await findMeantPictures(dependencies.conversations, conversationId, known);
   return meant !== undefined && (await canChangePictures(dependencies, signal)) ? meant : undefined;
 }

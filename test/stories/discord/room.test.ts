@@ -81,7 +81,7 @@ describe("reading the room", () => {
     expect(story.said(0)).not.toContain("secret plans");
   });
 
-  it("a member who may not read the history learns nothing of it, and is told so; their own turns are known", async () => {
+  it("a member who may not read the history learns nothing of it, and is told so", async () => {
     const { ada, ben, general, thread } = await begin();
     general.denyTo(ben, "READ_MESSAGE_HISTORY");
     ada.sends({ channel: thread, text: "The vault code is 7319" });
@@ -94,9 +94,6 @@ describe("reading the room", () => {
     ben.sends({ channel: thread, text: "I am Ben. What is the code?", mentionBot: true });
     await story.settled(thread, 2);
     expect(thread.fromBot().at(-1)?.text).toContain(notice);
-    ben.sends({ channel: thread, text: "who am I?", mentionBot: true });
-    await story.settled(thread, 3);
-    expect(story.said(2).join("\n")).toContain("I am Ben");
     for (const command of ["summarize", "export"]) {
       const before = thread.fromBot().length;
       ben.usesCommand(command, {}, { channel: thread });
@@ -114,8 +111,8 @@ describe("reading the room", () => {
     expect(seenByBen()).not.toContain("code is 7319");
 
     ada.sends({ channel: thread, text: "and the code?", mentionBot: true });
-    await expect.poll(() => story.chats().length, { timeout: 10_000 }).toBe(4);
-    expect(story.said(3).join("\n")).toContain("7319");
+    await expect.poll(() => story.chats().length, { timeout: 10_000 }).toBe(3);
+    expect(story.said(2).join("\n")).toContain("7319");
   });
 
   it("without the Message Content Intent that is said once", async () => {
