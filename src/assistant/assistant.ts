@@ -9,12 +9,7 @@ import type { Inbox } from "../core/inbox.ts";
 import type { SettingsStore } from "../core/layered-settings.ts";
 import type { ConversationHistory, Platform, ReceiveOptions, Receiver } from "../core/platform.ts";
 import type { SpendingLedger } from "../core/spending.ts";
-import type {
-  Archive,
-  Conversations,
-  ConversationLabels,
-  ConversationQueue,
-} from "../core/storage.ts";
+import type { Archive, Conversations, ConversationLabels, ConversationQueue } from "../core/storage.ts";
 import { noTracer, type Log, type Meter, type Tracer } from "../core/telemetry.ts";
 import { systemClock } from "../support/clock.ts";
 import type { AllowedModels } from "./access/access.ts";
