@@ -12,7 +12,8 @@ interface Rule {
   readonly find: (values: Readonly<Record<string, unknown>>) => string | undefined;
 }
 
-const newKey = "make one with `openssl rand -base64 32`, put it in front, and run npm run reencrypt once";
+const newKey =
+  "make one with `openssl rand -base64 32`, put it in front, and rewrite the store with parley copy (docs/operations.md)";
 
 const rules: readonly Rule[] = [
   {
