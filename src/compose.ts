@@ -212,6 +212,7 @@ export async function startParley(
         assistant,
         history,
         log,
+        clock,
         onConnected: () => recover(assistant, platform, log),
       }),
     );

@@ -1,4 +1,5 @@
 import { isParleyError } from "../core/errors.ts";
+import type { Clock } from "../core/clock.ts";
 import type { Log } from "../core/telemetry.ts";
 import type { ConversationHistory, Platform, Receiver } from "../core/platform.ts";
 import { backoffMs, retry, backoffs } from "../support/retry.ts";
@@ -13,6 +14,7 @@ export function keepConnected(
     readonly assistant: Receiver;
     readonly history: ConversationHistory;
     readonly log: Log;
+    readonly clock: Clock;
     onConnected(): Promise<void>;
   },
 ) {
@@ -24,6 +26,7 @@ export function keepConnected(
     },
     {
       signal: stopping.signal,
+      clock: options.clock,
       delayMs(error, attempt) {
         if (!isParleyError(error, "platform-unreachable")) return undefined;
         const waitMs = Math.max(backoffMs(attempt, backoffs.outage), error.retryAfterMs ?? 0);

@@ -17,7 +17,7 @@ tell(eachPlatform, ({ begin }) => {
     await ada.uses("usage", {}, general);
     expect((await shows(general, "No budget limits you.")).onlyFor).toBe("Ada");
     await greta.uses("ask", { prompt: "Hallo", model: "story/nothing" }, general);
-    await shows(general, "Es gibt kein Modell story/nothing.");
+    await shows(general, "Es gibt kein Modell `story/nothing`.");
 
     const { place, answer } = await greta.asks(general, "Hallo");
     expect(answer.buttons).toContain("Neu erzeugen");

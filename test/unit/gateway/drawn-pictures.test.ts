@@ -135,7 +135,7 @@ describe("a drawn picture", () => {
     const gateway = await serve(() => ({ body: '{"data":[]}' }));
     const client = await connect(gateway.url);
     expect(toNotice(await failureOf(client.generateImages(draw, never())))).toBe(
-      "The model painter sent no picture. It may have refused what was asked: say it in other words.",
+      "The model `painter` sent no picture. It may have refused what was asked: say it in other words.",
     );
   });
 

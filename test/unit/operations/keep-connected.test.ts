@@ -1,19 +1,21 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { ParleyError, type ErrorCode } from "../../../src/core/errors.ts";
 import type { ConversationHistory, Platform, Receiver } from "../../../src/core/platform.ts";
 import { keepConnected, type Link } from "../../../src/operations/keep-connected.ts";
 import { createFakePlatform } from "../../support/fakes.ts";
+import { createManualClock } from "../../support/manual-clock.ts";
 import { silentLog } from "../../support/silent-log.ts";
 
 /** Starts a platform whose first attempts fail with these errors. */
 function connect(failures: ParleyError[]) {
+  const clock = createManualClock(0);
   const startedAt: number[] = [];
   let recoveries = 0;
   let stops = 0;
   const platform: Platform = {
     ...createFakePlatform().platform,
     async start() {
-      startedAt.push(Date.now());
+      startedAt.push(clock.now());
       const failure = failures.shift();
       if (failure !== undefined) throw failure;
     },
@@ -26,38 +28,38 @@ function connect(failures: ParleyError[]) {
     assistant: {} as Receiver,
     history: {} as ConversationHistory,
     log: silentLog,
+    clock,
     async onConnected() {
       recoveries += 1;
     },
   });
-  return { link, startedAt, counts: () => ({ recoveries, stops }) };
+  return { clock, link, startedAt, counts: () => ({ recoveries, stops }) };
 }
 
-/** This is longer than all attempts of a story. Other timers in this process may go on for ever. */
+/** This is longer than all attempts of a test. */
 const afterAllAttemptsMs = 600_000;
 
 const error = (code: ErrorCode, retryAfterMs?: number): ParleyError =>
   new ParleyError(code, "from the test", retryAfterMs === undefined ? {} : { retryAfterMs });
 
 describe("keepConnected", () => {
-  beforeEach(() => void vi.useFakeTimers({ now: 0 }));
-  afterEach(() => void vi.useRealTimers());
-
   it("retries an unreachable platform with exponential backoff, at least the delay it asks for", async () => {
-    const { link, startedAt, counts } = connect([
+    const { clock, link, startedAt, counts } = connect([
       error("platform-unreachable"),
       error("platform-unreachable"),
       error("platform-unreachable", 30_000),
     ]);
-    await vi.advanceTimersByTimeAsync(afterAllAttemptsMs);
+    await clock.advance(afterAllAttemptsMs);
     await link.connected;
     expect(startedAt).toEqual([0, 1000, 3000, 33_000]);
     expect(counts().recoveries).toBe(1);
   });
 
   it("waits at most a minute between attempts", async () => {
-    const { link, startedAt } = connect(Array.from({ length: 9 }, () => error("platform-unreachable")));
-    await vi.advanceTimersByTimeAsync(afterAllAttemptsMs);
+    const { clock, link, startedAt } = connect(
+      Array.from({ length: 9 }, () => error("platform-unreachable")),
+    );
+    await clock.advance(afterAllAttemptsMs);
     await link.connected;
     expect(startedAt.at(-1)! - startedAt.at(-2)!).toBe(60_000);
   });
@@ -69,10 +71,10 @@ describe("keepConnected", () => {
   });
 
   it("stops retrying when stopped", async () => {
-    const { link, startedAt, counts } = connect([error("platform-unreachable")]);
-    await vi.advanceTimersByTimeAsync(500);
+    const { clock, link, startedAt, counts } = connect([error("platform-unreachable")]);
+    await clock.advance(500);
     await link.stop();
-    await vi.advanceTimersByTimeAsync(afterAllAttemptsMs);
+    await clock.advance(afterAllAttemptsMs);
     await expect(link.connected).rejects.toThrow();
     expect(startedAt).toHaveLength(1);
     expect(counts()).toEqual({ recoveries: 0, stops: 1 });

@@ -164,10 +164,10 @@ describe("a conversation of 500 messages", () => {
     const details = await world.assistant.press(world.button("details"), ada);
     const markdown = details.kind === "told" ? details.markdown : "";
     expect(markdown).toMatch(/Context: .* earlier summed up\n/);
-    expect(markdown).toContain("- Summed up for it by `small`: $0.0030");
-    expect(markdown).toContain("Cost in all: $0.0040");
+    expect(markdown).toContain("- Summed up for it by `small`: $0.003");
+    expect(markdown).toContain("Cost in all: $0.004");
     expect(markdown).toMatch(
-      /Summary of \d+ earlier messages, as it is now \(\$0\.0030 so far\):\n```\nFACT 0: /,
+      /Summary of \d+ earlier messages, as it is now \(\$0\.003 so far\):\n```\nFACT 0: /,
     );
     expect(markdown.length).toBeLessThan(1900);
     const hidden = await world.assistant.press(world.button("details"), { ...bo, origin });
