@@ -13,6 +13,7 @@ import { toProblem } from "./core/settings.ts";
 import { type CommandIo, createDoctorSections, secretsIn } from "./doctor-sections.ts";
 import { readEnvFile, setVariables, writeEnvFile, type EnvFile } from "./env-file.ts";
 import { listChatModels } from "./gateway/gateway-checks.ts";
+import { loadCommands } from "./load-commands.ts";
 import { createLog } from "./operations/log.ts";
 import {
   toLines,
@@ -93,7 +94,9 @@ function readOptions(words: readonly string[]): SetupOptions | { readonly proble
     });
     const given = Object.entries<string | boolean | undefined>(values).flatMap(([flag, value]) => {
       const name = names.get(flag);
-      return name === undefined || typeof value !== "string" ? [] : [[name, value.trim()] as const];
+      if (name === undefined || typeof value !== "string") return [];
+      const trimmed = value.trim();
+      return [[name, addresses.has(name) && trimmed !== "-" ? withScheme(trimmed) : trimmed] as const];
     });
     return {
       given: Object.fromEntries(given),
@@ -183,7 +186,9 @@ async function write(changes: Variables, old: EnvFile | undefined, io: SetupIo):
     );
     return exitCodes.right;
   }
-  const text = old?.text ?? (await readFile(join(import.meta.dirname, "..", ".env.example"), "utf8"));
+  const example = await readFile(join(import.meta.dirname, "..", ".env.example"), "utf8");
+  // What was not chosen stays a comment, so that a later version's defaults hold.
+  const text = old?.text ?? example.replaceAll(/^(?=[A-Z_]+=)/gm, "# ");
   const backup = await writeEnvFile(join(io.folder, file), setVariables(text, changes));
   const kept = backup === undefined ? "" : `; the old one is ${file}.backup`;
   io.writeOut(`\nWrote ${names.join(", ")} to ${file}${kept}.\n`);
@@ -254,6 +259,8 @@ interface Question {
   readonly isGate?: true;
   /** Whether it is asked. Default: always. */
   readonly when?: (inForce: InForce) => boolean;
+  /** What is said before it is asked. */
+  readonly before?: (answers: Variables, dialogue: SetupDialogue) => Promise<string>;
   /** Makes it a yes/no question. Yes stands for this value, and no for the default. */
   readonly yes?: { readonly value: string; readonly is: (value: string) => boolean };
 }
@@ -261,6 +268,8 @@ interface Question {
 interface Part {
   readonly title: string;
   readonly intro: string;
+  /** A yes/no question that comes first, unless this setting is set. No skips the part. */
+  readonly isWanted?: { readonly text: string; readonly is: string };
   readonly questions: readonly Question[];
   /** The doctor's part that checks the answers. Default: the one with this title. */
   readonly checkedBy?: string;
@@ -280,16 +289,20 @@ const parts: readonly Part[] = [
   {
     title: "Discord",
     intro: `Create an application at https://discord.com/developers/applications; under Bot turn on
-the Message Content Intent and press Reset Token, which shows three parts with dots between (docs/discord.md).
-Empty: no Discord.`,
+the Message Content Intent, press Save Changes, then Reset Token, which may ask for a 2FA code and shows three parts
+with dots between (docs/discord.md). The checks print the address that invites the bot. Empty: no Discord.`,
     questions: [{ name: "DISCORD_TOKEN", text: "Bot token", isGate: true }],
   },
   {
     title: "Slack",
-    intro: `Create an app from the manifest that \`npm run --silent slack:manifest\` prints, at
-https://api.slack.com/apps, and install it (docs/slack.md). Empty: no Slack.`,
+    intro: "An app of your own in Slack, which answers in channels and direct messages (docs/slack.md).",
+    isWanted: { text: "Connect Slack?", is: "SLACK_BOT_TOKEN" },
     questions: [
-      { name: "SLACK_BOT_TOKEN", text: "Bot token (xoxb-…)", isGate: true },
+      {
+        name: "SLACK_COMMAND_PREFIX",
+        text: "Prefix of its commands, such as parley- where other apps have /ask too (empty: none)",
+      },
+      { name: "SLACK_BOT_TOKEN", text: "Bot token (xoxb-…)", isGate: true, before: sayManifestAddress },
       { name: "SLACK_APP_TOKEN", text: "App-level token with connections:write (xapp-…; empty: HTTP mode)" },
       {
         name: "SLACK_SIGNING_SECRET",
@@ -366,12 +379,15 @@ A budget is for a day, in USD (docs/access.md). Empty: none.`,
 async function askForSettings(dialogue: SetupDialogue): Promise<Variables> {
   const { prompter } = dialogue;
   const answers: Record<string, string> = {};
-  prompter.say(
-    "Parley's setup. Enter keeps what is in [brackets], - removes it. Nothing is written before the end.\n",
-  );
+  prompter.say("Parley's setup. Enter keeps what is in [brackets]. Nothing is written before the end.\n");
   for (const [index, part] of parts.entries()) {
     prompter.say(`\n${index + 1}/${parts.length} ${part.title}\n${part.intro}\n`);
-    await askPart(part, answers, dialogue);
+    const { isWanted } = part;
+    const isSkipped =
+      isWanted !== undefined &&
+      inForce(isWanted.is, answers, dialogue) === "" &&
+      !(await prompter.confirm(isWanted.text, false));
+    if (!isSkipped) await askPart(part, answers, dialogue);
   }
   await offerEncryption(answers, dialogue);
   return answers;
@@ -383,6 +399,7 @@ async function askPart(part: Part, answers: Record<string, string>, dialogue: Se
   for (;;) {
     for (const question of part.questions) {
       if (question.when?.((name) => inForce(name, answers, dialogue)) === false) continue;
+      if (question.before !== undefined) prompter.say(await question.before(answers, dialogue));
       const value = await (question.yes === undefined
         ? askOne(question, answers, dialogue)
         : askYesNo(question, question.yes, answers, dialogue));
@@ -396,6 +413,22 @@ async function askPart(part: Part, answers: Record<string, string>, dialogue: Se
     await part.after?.(answers, dialogue);
     return;
   }
+}
+
+/** Says where Slack's app is created, with the prefix that was just chosen. Not for an app that exists. */
+async function sayManifestAddress(answers: Variables, { before }: SetupDialogue): Promise<string> {
+  if ((answers["SLACK_BOT_TOKEN"] ?? before["SLACK_BOT_TOKEN"] ?? "") !== "") return "";
+  const { config } = readConfig({ ...before, ...answers });
+  const slack = config.platforms.find(({ module }) => module.id === "slack");
+  const manifest = await slack?.module.tools["slack-manifest"]?.run(slack.values, await loadCommands());
+  if (manifest === undefined) return "";
+  const json = encodeURIComponent(JSON.stringify(JSON.parse(manifest)));
+  return `Open this address to create the app (one line; \`npm run --silent slack:manifest\` prints the manifest alone):
+
+https://api.slack.com/apps?new_app=1&manifest_json=${json}
+
+Then Install App → Install to Workspace, and copy the Bot User OAuth Token.
+`;
 }
 
 /** Shows the findings. Returns whether the answers stay, because they are right or the person wants them. */
@@ -469,8 +502,10 @@ async function askOne(
   const isSecret = setting?.isSecret === true;
   const usual = setting?.schema.safeParse(undefined).data;
   const kept = old === "" && typeof usual === "string" ? usual : old;
-  const shown = kept === "" ? "" : ` [${isSecret ? "set" : withoutPassword(kept)}]`;
-  const toValue = (typed: string): string => (typed === "" ? old : typed === "-" ? "" : typed);
+  const removal = old === "" ? "" : " (- removes it)";
+  const shown = kept === "" ? "" : ` [${isSecret ? "set" : withoutPassword(kept)}]${removal}`;
+  const toValue = (typed: string): string =>
+    typed === "" ? old : typed === "-" ? "" : addresses.has(name) ? withScheme(typed) : typed;
   const typed = await dialogue.prompter.ask(`${text}${shown}`, isSecret, (unchecked) => {
     const result = setting?.schema.safeParse(toValue(unchecked) === "" ? undefined : toValue(unchecked));
     if (result?.success !== false) return undefined;
@@ -488,6 +523,17 @@ async function offerEncryption(
   if (!(await prompter.confirm("Encrypt what people wrote, with a new key?", false))) return;
   answers["STORE_ENCRYPTION_KEYS"] = randomBytes(32).toString("base64");
   prompter.say("  Keep a copy of STORE_ENCRYPTION_KEYS elsewhere: without it nobody can read the store.\n");
+}
+
+/** Settings that are addresses, which people write as they see them. */
+const addresses: ReadonlySet<string> = new Set(["GATEWAY_BASE_URL", "SLACK_PUBLIC_URL"]);
+
+/** Puts the scheme before a bare address: `http://` before one of this machine or network, with a port. */
+function withScheme(typed: string): string {
+  if (typed.includes("://") || !URL.canParse(`http://${typed}`)) return typed;
+  const { hostname, port } = new URL(`http://${typed}`);
+  const isNear = port !== "" || /^(?:localhost|[\d.]+|\[.*\])$/.test(hostname);
+  return `${isNear ? "http" : "https"}://${typed}`;
 }
 
 function withoutPassword(value: string): string {

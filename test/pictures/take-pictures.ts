@@ -29,6 +29,13 @@ const boat = await sharp(
   .png()
   .toBuffer();
 
+/** The icon of the app for Discord and Slack: that of the page, as large as both want it. */
+const icon =
+  Buffer.from(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64" width="512" height="512">
+  <rect width="64" height="64" fill="#0f766e"/>
+  <g transform="translate(9.6 10) scale(.7)"><path fill="#fff" d="M14 8h36a10 10 0 0 1 10 10v20a10 10 0 0 1-10 10H31L18 58.5c-1.6 1.3-4 .2-4-1.900V48a10 10 0 0 1-10-10V18A10 10 0 0 1 14 8Z"/><path fill="none" stroke="#0f766e" stroke-width="5" stroke-linecap="round" d="M19 23h26M19 34h16"/></g>
+</svg>`);
+
 const answers: readonly (readonly [question: RegExp, answer: string])[] = [
   [
     /what to say about it/,
@@ -108,6 +115,7 @@ try {
   await dashboard.getByText(/^As of .* Version /).waitFor();
   await keep(await dashboard.screenshot(), "dashboard.png");
 
+  await keep(await sharp(icon).png().toBuffer(), "icon.png");
   const { page: drawing } = await story.open({ deviceScaleFactor: 2 });
   // The page itself takes no markup.
   await drawing.goto("about:blank");

@@ -220,6 +220,11 @@ describe("settings that are wrong", () => {
       { HOST: "0.0.0.0" },
       "✗ HOST  lets other machines reach the page, which has no password\n *→ set PAGE_PASSWORD",
     ],
+    [{ ADMINS: "123456789012345678" }, "did you mean discord:user:123456789012345678"],
+    [
+      { HOST: "0.0.0.0", PAGE_PASSWORD: "short" },
+      "^((?!HOST)[\\s\\S])*✗ PAGE_PASSWORD((?!✗ HOST)[\\s\\S])*$",
+    ],
     [
       { OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" },
       "✗ OTEL_EXPORTER_OTLP_PROTOCOL  has a wrong value\n *→ it must be one of http/protobuf, http/json",

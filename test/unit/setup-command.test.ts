@@ -97,12 +97,14 @@ describe("setup that asks", () => {
         ["Bot token [set]", "wrong.token.value"],
         ["Keep these answers anyway?", "n"],
         ["Bot token [set]", discord.token],
+        ["Connect Slack?", "y"],
+        ["Prefix of its commands", "parley-"],
         ["Bot token (xoxb-…)", "xoxp-no"],
         ["SLACK_BOT_TOKEN must be", slack.botToken],
         ["App-level token", slack.appToken],
         ["Show it (on, off; auto: only without Discord and Slack) [auto]", ""],
         ["Address", `${gateway.baseUrl}/v1/models`],
-        ["leave out /v1/models", gateway.baseUrl],
+        ["leave out /v1/models", gateway.baseUrl.replace("http://", "")],
         ["Key", "gateway-key-1"],
         ["Model for chat (type to search)", ""],
         ["Admins", "discord:user:ana"],
@@ -125,6 +127,11 @@ describe("setup that asks", () => {
     expect(said).toContain("the first that can");
     expect(said).toContain('✗ ADMINS  lists "discord:user:ana"');
     expect(said).toContain("✓ Token     accepted: the bot is parley");
+    const [, manifest = ""] = /apps\?new_app=1&manifest_json=(\S+)/.exec(said) ?? [];
+    expect(decodeURIComponent(manifest)).toContain('"command":"/parley-ask"');
+    expect(said.indexOf("manifest_json=")).toBeLessThan(said.indexOf("Bot token (xoxb-…)"));
+    expect(said).toContain("Bot token [set] (- removes it)");
+    expect(said).toContain("https://discord.com/oauth2/authorize?");
     expect(said).toContain("✓ Bot token  accepted: parley in Simulated");
     expect(said).toContain("✓ Chat model     chatty");
     expect(said).toMatch(/Wrote DISCORD_TOKEN, .*STORE_ENCRYPTION_KEYS to \.env\.\nNext: npm start\n$/);
@@ -140,6 +147,19 @@ describe("setup that asks", () => {
     });
     expect(Buffer.from(values["STORE_ENCRYPTION_KEYS"] ?? "", "base64")).toHaveLength(32);
     expect(await envFile()).toContain("# --- Discord (docs/discord.md)");
+    // What nobody has chosen is a comment.
+    expect(Object.keys(values).sort()).toEqual([
+      "ADMINS",
+      "BUDGET_DAY_USD",
+      "DISCORD_TOKEN",
+      "GATEWAY_API_KEY",
+      "GATEWAY_BASE_URL",
+      "SLACK_APP_TOKEN",
+      "SLACK_BOT_TOKEN",
+      "SLACK_COMMAND_PREFIX",
+      "STORE_ENCRYPTION_KEYS",
+    ]);
+    expect(await envFile()).toContain("\n# PORT=3000\n");
     expect((await stat(join(folder, ".env"))).mode & 0o777).toBe(0o600);
     for (const secret of [discord.token, slack.botToken, slack.appToken, "gateway-key-1"])
       expect(said).not.toContain(secret);
@@ -151,7 +171,7 @@ describe("setup that asks", () => {
     const { code, said } = await setUp([], {
       answers: [
         ["Bot token [set]", ""],
-        ["Bot token (xoxb-…)", ""],
+        ["Connect Slack?", ""],
         ["Show it", ""],
         ["Address", ""],
         ["Admins", ""],
@@ -174,7 +194,7 @@ describe("setup of a page for a team", () => {
   /** The answers up to the page, and after it. */
   const before = [
     ["Bot token", ""],
-    ["Bot token (xoxb-…)", ""],
+    ["Connect Slack?", ""],
     ["Show it", ""],
   ] as const;
   const after = [

@@ -120,14 +120,22 @@ function termProblem(term: string, terms: AccessTerms, shown: string): string | 
   const pattern = Object.hasOwn(terms, platform) ? terms[platform] : undefined;
   const form = pattern !== undefined && Object.hasOwn(pattern, kind) ? pattern[kind] : undefined;
   if (form === undefined) {
-    const meant = nearestName(`${platform}:${kind}`, known);
+    const near = nearestName(`${platform}:${kind}`, known);
+    const meant = near === undefined ? userTerm(term, terms) : `${near}:<id>`;
     const values = { term: shown, known: known.map((one) => `${one}:<id>`).join(", ") };
     return meant === undefined
       ? translate("setting.problem.term-kind", values)
-      : translate("setting.problem.term-kind.nearest", { ...values, nearest: `${meant}:<id>` });
+      : translate("setting.problem.term-kind.nearest", { ...values, nearest: meant });
   }
   if (form.test(rest.join(":"))) return undefined;
   return translate("setting.problem.term-id", { term: shown, platform, kind });
+}
+
+/** The term of the user whose bare id was given, on the first platform whose ids have this form. */
+function userTerm(term: string, terms: AccessTerms): string | undefined {
+  const id = term.slice(term.lastIndexOf(":") + 1);
+  const platform = Object.keys(terms).find((one) => terms[one]?.["user"]?.test(id));
+  return platform === undefined ? undefined : `${platform}:user:${id}`;
 }
 
 /** How many allowed models an error names. */

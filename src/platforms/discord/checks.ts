@@ -198,7 +198,10 @@ function toServerFinding(guilds: RESTGetAPICurrentUserGuildsResult, applicationI
     .filter(({ missing }) => missing.length > 0);
   if (lacking.length === 0) {
     const many = `${guilds.length} server${guilds.length === 1 ? "" : "s"}`;
-    return right("Servers", `in ${many}, with every permission (channels may still deny some)`);
+    return right(
+      "Servers",
+      `in ${many}, with every permission (channels may still deny some); invite it to more: ${link}`,
+    );
   }
   const named = lacking
     .slice(0, maxNamedServers)

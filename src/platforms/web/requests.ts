@@ -112,8 +112,11 @@ export function createPageRequests(options: RequestOptions) {
     const isOwnPath = path === "/" || path === "/favicon.ico" || /^\/(?:c|page|vendor|api)\//.test(path);
     if (!isOwnPath) return false;
     if (isForeign(request, path)) {
-      warnRarely("origin", { path }, "request refused: wrong origin");
-      sendProblem(response, 403, "wrong-origin", translate("web.foreign"), { Connection: "close" });
+      const { host: expected = "", origin = "none" } = request.headers;
+      warnRarely("origin", { path, expected, origin: origin.slice(0, 200) }, "request refused: wrong origin");
+      sendProblem(response, 403, "wrong-origin", translate("web.foreign", { expected }), {
+        Connection: "close",
+      });
       return true;
     }
     try {

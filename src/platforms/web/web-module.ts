@@ -49,8 +49,11 @@ export const web = definePlatform({
     PAGE_LOGIN === "accounts" && PAGE_PASSWORD !== undefined
       ? ["PAGE_PASSWORD opens nothing where PAGE_LOGIN=accounts is set: remove one of them"]
       : [],
-  startProblems({ PAGE_PASSWORD, PAGE_LOGIN }, { host, isOn }) {
-    const problem = isOn ? bindProblem(host, PAGE_PASSWORD, PAGE_LOGIN) : undefined;
+  startProblems(values, { host, isOn }) {
+    const { PAGE_PASSWORD, PAGE_LOGIN } = values;
+    // A password that is wrong in itself is absent, and was said to be wrong. There is one all the same.
+    const isKnown = isOn && "PAGE_PASSWORD" in values;
+    const problem = isKnown ? bindProblem(host, PAGE_PASSWORD, PAGE_LOGIN) : undefined;
     return problem === undefined ? [] : [problem];
   },
   startLine({ PAGE, PAGE_PASSWORD, PAGE_LOGIN }, { isOn, url }) {

@@ -115,7 +115,8 @@ export const platformMessages = {
   "web.wrong-password": "That is not the password.",
   "web.wrong-name-or-password": "The name or the password is wrong.",
   "web.password-length": "A password has {min} to {max} characters.",
-  "web.foreign": "Only the page itself may do this. The request came from another origin.",
+  "web.foreign":
+    "Only the page itself may do this. The request came from another origin than {expected}. A proxy must pass on the Host header.",
   "web.branch-too-long": "This chat is too long to be branched.",
   "web.no-preview": "{name} has no text to show.",
   "web.no-chat": "There is no chat at this address: it may have been deleted.",

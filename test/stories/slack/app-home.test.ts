@@ -21,7 +21,7 @@ function shows(person: Person, words: string): Promise<string> {
 
 describe.each<SlackMode>(["socket", "http"])("the Home tab, over %s", (mode) => {
   test("says how Parley is used, what is set and what was used, in the person's language", async () => {
-    story = await stage.start({ mode });
+    story = await stage.start({ mode, settings: { BUDGET_PERSON_DAY_USD: "1" } });
     const [ana, uwe] = [story.slack.person("Ana"), story.slack.person("Uwe", { locale: "de-DE" })];
     const thread = ana.sends({ channel: ana.directMessages, text: "hello" });
     await story.answerTo(ana.directMessages, thread);
@@ -31,6 +31,8 @@ describe.each<SlackMode>(["socket", "http"])("the Home tab, over %s", (mode) => 
     expect(english).toContain("`/ask`");
     expect(english).toContain("Chat model: `test/chat-model`");
     expect(english).toMatch(/\*Today\*\nCalls: 1/);
+    expect(english).not.toContain("**");
+    expect(english).toMatch(/Your budget today: \*\$[\d.]+\* left/);
     const german = await shows(uwe, "Dein Verbrauch");
     expect(german).toContain("So verwendest du Parley");
     expect(german).not.toContain("Calls");

@@ -268,7 +268,7 @@ function toHtml({ title, text, link }: InstallPage): string {
   return `<!doctype html><html lang="${currentLanguage()}"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>${escape(title)}</title>
 <style>body{font:1rem/1.5 system-ui,sans-serif;max-width:32rem;margin:4rem auto;padding:0 1rem}
-a{display:inline-block;padding:.6rem 1rem;border-radius:.4rem;background:#2b3a67;color:#fff;text-decoration:none}</style>
+a{display:inline-block;padding:.6rem 1rem;border-radius:.4rem;background:#0f766e;color:#fff;text-decoration:none}</style>
 <h1>${escape(title)}</h1><p>${escape(text)}</p>${button}</html>
 `;
 }

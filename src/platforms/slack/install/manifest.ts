@@ -90,7 +90,7 @@ export function createManifest(
     display_information: {
       name: "Parley",
       description: "Talk to AI models where your team already talks.",
-      background_color: "#2b3a67",
+      background_color: "#0f766e",
     },
     features: {
       app_home: {

@@ -118,9 +118,12 @@ function toPersonal(
         toField([`*${translate("usage.month")}*`, ...usageLines(usage)]),
       ],
     },
-    toText(budgetLines(budgets).map(escapeText).join("\n")),
+    toText(toMrkdwn(budgetLines(budgets).join("\n"))),
   ];
 }
+
+/** Writes Markdown as Slack's mrkdwn does, where bold has one asterisk. */
+const toMrkdwn = (markdown: string): string => escapeText(markdown).replaceAll("**", "*");
 
 const toHeader = (text: string): types.HeaderBlock => ({
   type: "header",

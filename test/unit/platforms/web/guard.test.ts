@@ -84,7 +84,9 @@ describe("another site", () => {
       withoutHeader,
     ];
     for (const headers of bad) {
-      expect((await ask(path, { ...change, headers })).status, JSON.stringify(headers)).toBe(403);
+      const { status, bytes } = await ask(path, { ...change, headers });
+      expect(status, JSON.stringify(headers)).toBe(403);
+      expect(bytes.toString()).toContain(`another origin than ${host}`);
     }
     expect((await askAsPage("OPTIONS", path)).status).toBe(405);
     const preflight = await ask(path, { method: "OPTIONS", headers: { origin: "https://evil.example" } });
