@@ -2,6 +2,14 @@ import { settings } from "./config.ts";
 import type { Setting } from "./core/settings.ts";
 import { platformModules } from "./platforms/registry.ts";
 
+/** How a command is run in the place of a deployed bot, whose settings and store it needs. */
+const besideDeployment = (words: string, isInCompose = true): string => `
+Beside a deployment, with its settings and its store:
+${isInCompose ? `  Compose:  docker compose -f deploy/compose.yaml exec parley node src/launch.js ${words}\n` : ""}  systemd:  systemd-run --pipe --wait -p DynamicUser=yes -p User=parley -p StateDirectory=parley \\
+              -p WorkingDirectory=/opt/parley -p EnvironmentFile=/etc/parley.env \\
+              --setenv=STORE_URL=sqlite:/var/lib/parley/parley.db \\
+              /opt/parley/node_modules/.bin/node src/launch.js ${words}`;
+
 interface CommandHelp {
   /** The words after `parley`. */
   readonly usage: string;
@@ -37,7 +45,8 @@ Exit code: 0 written, 1 something is wrong and nothing was written, 2 wrong opti
   --live  also makes a real call of the chat model (one token), and opens Slack's socket
   --json  prints {ok, counts, findings: [{section, subject, level, text, remedy}]}
 
-Exit code: 0 nothing is wrong (warnings may remain), 1 something is, 2 it could not run.`,
+Exit code: 0 nothing is wrong (warnings may remain), 1 something is, 2 it could not run.
+${besideDeployment("doctor")}`,
   },
   gateway: {
     usage: "gateway",
@@ -52,13 +61,15 @@ Exit code: 0 nothing is wrong (warnings may remain), 1 something is, 2 it could 
   --password-stdin  reads the password from standard input instead (add, password)
   --keep-chats      closes the account; reopen gives everything back (remove)
   --erase-chats     closes it and erases its chats, files, settings and counts (remove)
-See docs/access.md.`,
+Says first which store it opened. See docs/access.md.
+${besideDeployment("account add anna")}`,
   },
   backup: {
     usage: "backup <folder>",
     summary: "copies the store into a new folder, also while the bot runs",
-    details:
-      "To restore: stop Parley, put the files in the store's place, start. Redis and Postgres have backups of their own.",
+    details: `Says which store it opened, and prints the lines that restore it. Redis and Postgres, as under Compose,
+have backups of their own.
+${besideDeployment("backup /var/lib/parley/backup-1", false)}`,
   },
   copy: {
     usage: "copy <from> <to>",

@@ -1,3 +1,4 @@
+import { basename, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { findHelp, toSettingsTables, toUsage } from "./cli-help.ts";
 import { isParleyError, ParleyError } from "./core/errors.ts";
@@ -285,7 +286,7 @@ async function backUp(config: Config, log: Log, folder: string | undefined): Pro
   return await withStore(config, log, besideBot, async (store) => {
     await store.backup(folder);
     writeOut(
-      `Backed up into ${folder}. To restore: stop Parley, put its files in the store's place, start.\n`,
+      `Backed up into ${folder}. To restore, stop Parley, then:\n${toRestoreLines(folder, config)}Then start it.\n`,
     );
   });
 }
@@ -310,6 +311,20 @@ async function copy(config: Config, log: Log, [from, to]: readonly string[]): Pr
   return 0;
 }
 
+/** The lines of a shell that put a backup in the store's place. What was there is kept. */
+function toRestoreLines(folder: string, { dataDir, STORE_URL }: Config): string {
+  const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+  const database = basename(STORE_URL.slice(STORE_URL.indexOf(":") + 1));
+  const at = (...parts: string[]): string => quote(join(...parts));
+  return [
+    `mkdir ${at(dataDir, "before-restore")}`,
+    `mv ${at(dataDir, database)}* ${at(dataDir, "blobs")} ${at(dataDir, "before-restore")}`,
+    `cp -rp ${at(resolve(folder), database)} ${at(resolve(folder), "blobs")} ${quote(dataDir)}`,
+  ]
+    .map((line) => `  ${line}\n`)
+    .join("");
+}
+
 /** Opens the store while a bot may use it, too. */
 const besideBot = { exclusive: false };
 
@@ -321,6 +336,8 @@ async function withStore(
   work: (store: Awaited<ReturnType<typeof openConfiguredStore>>) => Promise<void>,
 ): Promise<number> {
   const store = await openConfiguredStore(config, log, options);
+  // Beside a deployment another folder or environment means another store.
+  writeError(`Store: ${store.describe()}\n`);
   try {
     await work(store);
   } finally {

@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
+import { createListLog } from "../unit/platforms/discord/harness.ts";
 import { silentLog } from "../support/silent-log.ts";
 import { eventOf, messageOf } from "../support/store-samples.ts";
 import { expectOutage } from "./store-server.ts";
@@ -35,6 +36,21 @@ async function withStore<T>(work: (store: Store) => Promise<T>): Promise<T> {
 }
 
 describe("the SQLite file", () => {
+  it("that is new beside blobs of another store is said to be, and no other", async () => {
+    const { log, lines } = createListLog();
+    const warned = () => lines.filter(({ message }) => message.startsWith("a new store was made beside"));
+    const opens = async () => await (await openStore(`sqlite:${file}`, { log })).close();
+    await opens();
+    await opens();
+    expect(warned()).toEqual([]);
+    await mkdir(join(folder, "data", "blobs", "ab"), { recursive: true });
+    await opens();
+    expect(warned()).toEqual([]);
+    await rm(file);
+    await opens();
+    expect(warned()).toHaveLength(1);
+  });
+
   it("is readable to its owner only, with its companion files and folders", async () => {
     await withStore(async (store) => {
       await store.conversations.append("web:1", messageOf("m"));

@@ -1,4 +1,4 @@
-import { stat } from "node:fs/promises";
+import { readdir, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { unlessMissing } from "../../support/unless-missing.ts";
 import type { StoreBackend } from "../backend.ts";
@@ -21,7 +21,14 @@ export const sqliteStore: StoreBackend = {
     ]);
     const file = resolve(pathOf(url));
     const folder = join(dirname(file), "blobs");
+    const isNew = (await unlessMissing(stat(file))) === undefined;
     const backend = openSqliteBackend(file, options);
+    // Who restores a backup may have put only one of the two in its place.
+    if (isNew && ((await unlessMissing(readdir(folder))) ?? []).length > 0)
+      options.log.warn(
+        { file, blobs: folder },
+        "a new store was made beside the blobs of another one: to restore a backup, stop and put its database here too",
+      );
     return {
       backend,
       name: `SQLite file ${file}`,

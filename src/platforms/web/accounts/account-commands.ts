@@ -39,7 +39,8 @@ export async function runAccountCommand(
     case "add": {
       const password = await makePassword();
       const account = await accounts.add(expectName(name), password);
-      return `${describe(account)}${shown(password)}`;
+      const rules = `Not an admin, unless ADMINS lists web:user:${account.name}.`;
+      return `${describe(account)}\n${rules}${shown(password)}`;
     }
     case "password": {
       const password = await makePassword();
@@ -108,7 +109,7 @@ function expectName(name: string | undefined): string {
 
 function describe({ name, state, createdAt }: Account): string {
   const since = new Date(createdAt).toISOString().slice(0, 10);
-  return `${name}  ${state}  since ${since}  in ALLOW, DENY and ADMINS: web:user:${name}`;
+  return `${name}  ${state}  since ${since}`;
 }
 
 function usageError(problem: string): ParleyError {
