@@ -2,7 +2,14 @@ import { replyButtons, type PressKind, type ReplyActionKind } from "./press.ts";
 import type { Budget, BudgetPeriod, BudgetScope, BudgetState } from "./spending.ts";
 import { currentLanguage, formatDate, formatUsd, translate, translateDeclared } from "../words/translate.ts";
 import { oneLine, toInlineCode } from "./quoting.ts";
-import { isParleyError, type ErrorCode, type ParleyError } from "./errors.ts";
+import { isParleyError, isWebPage, type ErrorCode, type ParleyError } from "./errors.ts";
+
+/** Failures that a web page at the gateway's address causes. */
+const pageCodes: ReadonlySet<ErrorCode> = new Set([
+  "gateway-bad-answer",
+  "gateway-unsupported",
+  "gateway-bad-request",
+]);
 
 /** Tells the person who asked in one or two plain sentences what went wrong and what to do. */
 export function toNotice(error: unknown): string {
@@ -24,6 +31,7 @@ function wordsOf(code: ErrorCode, detail: ParleyError["detail"], retryAfterMs: n
       ? sentence
       : `${sentence} ${translate("error.gateway-says", { message: detail["gatewayMessage"] })}`;
   const later = toLater(retryAfterMs);
+  if (isWebPage(detail) && pageCodes.has(code)) return translate("error.gateway-web-page");
   switch (code) {
     case "config":
     case "stopping":

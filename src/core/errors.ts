@@ -118,3 +118,8 @@ export function codeOf(error: unknown): ErrorCode {
 export function isWorthRetrying(error: unknown): boolean {
   return errorCodes[codeOf(error)] === "later";
 }
+
+/** Whether a web page came in the place of the gateway's answer, as from an address of something else. */
+export function isWebPage({ gatewayMessage }: ParleyError["detail"]): boolean {
+  return typeof gatewayMessage === "string" && gatewayMessage.startsWith("a web page");
+}

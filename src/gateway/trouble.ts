@@ -1,4 +1,4 @@
-import { ParleyError } from "../core/errors.ts";
+import { isWebPage, ParleyError } from "../core/errors.ts";
 import type { GatewayTrouble, Operation, TroubleKind } from "../core/gateway.ts";
 import { nearestName } from "../support/text.ts";
 
@@ -25,7 +25,7 @@ export function toTrouble(
   { operation, error }: Extract<GatewayOutcome, { kind: "failed" }>,
   { hasKey, chatModel }: TroubleContext,
 ): GatewayTrouble | undefined {
-  const { reason, status, gatewayMessage, model, suggestion, redirectsTo, isBase } = error.detail;
+  const { reason, status, model, suggestion, redirectsTo, isBase } = error.detail;
   const isList = operation === "models";
   const holdsMs = isList ? 0 : passingHoldMs;
   const of = (kind: TroubleKind, text: string, holds = holdsMs): GatewayTrouble => ({
@@ -34,7 +34,6 @@ export function toTrouble(
     error,
     holdsMs: holds,
   });
-  const isWebPage = typeof gatewayMessage === "string" && gatewayMessage.startsWith("a web page");
   if (redirectsTo !== undefined) {
     const what = isBase === undefined ? ", which is no gateway" : ": set GATEWAY_BASE_URL to that";
     return of("redirects", `redirects to ${redirectsTo}${what}`, isList ? 0 : lastingHoldMs);
@@ -63,7 +62,7 @@ export function toTrouble(
     case "gateway-bad-answer":
     case "gateway-unsupported":
     case "gateway-bad-request":
-      return isWebPage
+      return isWebPage(error.detail)
         ? of("web-page", "answers with a web page, not with an API", isList ? 0 : lastingHoldMs)
         : undefined;
     case "gateway-unknown-model":

@@ -91,8 +91,10 @@ const troubles: readonly Trouble[] = [
     list: page,
     chat: page,
     terminal: "answers with a web page, not with an API",
-    banner: "The model gateway sent an invalid response. Try again in a moment.",
-    chatSays: "The model gateway sent an invalid response. Try again in a moment.",
+    banner:
+      "The model gateway's address answers with a web page, not with an API. Ask your admin to check GATEWAY_BASE_URL.",
+    chatSays:
+      "The model gateway's address answers with a web page, not with an API. Ask your admin to check GATEWAY_BASE_URL.",
     doctor: "answers with a web page, not with an API",
     state: "web-page",
   },

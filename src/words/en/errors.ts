@@ -71,6 +71,8 @@ export const errorMessages = {
   "error.gateway-timeout": "{model} took too long and was stopped. Try again {later}.",
   "error.gateway-error": "The model gateway failed. Try again {later}.",
   "error.gateway-bad-answer": "The model gateway sent an invalid response. Try again {later}.",
+  "error.gateway-web-page":
+    "The model gateway's address answers with a web page, not with an API. Ask your admin to check GATEWAY_BASE_URL.",
   "error.gateway-redirects":
     "The model gateway's address redirects to {address}. Ask your admin to set GATEWAY_BASE_URL to that.",
   "error.gateway-empty-answer": "{model} returned an empty answer. Try again, or rephrase it.",
