@@ -26,7 +26,7 @@ export const spaces = [
 ] as const;
 export type Space = (typeof spaces)[number];
 
-/** The address of an entry. `key` is case-sensitive and may hold any Unicode, including NUL. */
+/** The address of an entry. `key` is case-sensitive, and may hold any Unicode but NUL. */
 export interface EntryAddress {
   readonly space: Space;
   readonly key: string;
@@ -55,7 +55,7 @@ export type BackendChange =
   | { readonly kind: "keep"; readonly at: EntryAddress; readonly expires: number | undefined }
   | IndexChange;
 
-/** A change of a sorted index. Names and members may hold any Unicode, scores are safe integers. */
+/** A change of a sorted index. Names and members may hold any Unicode but NUL, scores are safe integers. */
 export type IndexChange =
   /** Adds a member or raises its score. A lower score never replaces a higher one. */
   | { readonly kind: "add-member"; readonly index: string; readonly member: string; readonly score: number }
@@ -122,8 +122,8 @@ export interface WriteCounts {
 /**
  * A key-value service below Keyv. It adds what Keyv lacks: set-if-absent, atomic writes of several entries,
  * and sorted indexes, whose members are sorted by a number and never expire. Keys, index names and members
- * may hold any Unicode, including NUL. Every failure is a ParleyError `store-unavailable` or `store-corrupt`,
- * and a service that does not respond is one.
+ * may hold any Unicode but NUL, of at most 1,000 bytes. Every failure is a ParleyError `store-unavailable` or
+ * `store-corrupt`, and a service that does not respond is one.
  */
 export interface Backend {
   /** Reads values in the order of the keys. Expired entries are absent. */

@@ -27,7 +27,7 @@ import {
   stopEvent,
   withdrawEvents,
 } from "./inbox-transitions.ts";
-import { type Change, type KeyValueStore, entryAt, indexes } from "./key-value.ts";
+import { type Change, type KeyValueStore, checkIds, entryAt, indexes } from "./key-value.ts";
 
 const batchSize = 500;
 
@@ -141,6 +141,7 @@ export function createInbox(options: InboxOptions): Inbox {
 
   return {
     async accept(event) {
+      checkIds(event);
       const record: InboxRecord = { event, acceptedAt: systemClock.now(), state: "open" };
       if ((await store.writeIf([entryAt.event(event.key)], acceptEvent(record))) !== undefined)
         return "duplicate";

@@ -1,5 +1,6 @@
 import { Keyv, type KeyvStorageAdapter } from "keyv";
 import { isParleyError, ParleyError } from "../core/errors.ts";
+import type { IncomingEvent } from "../core/events.ts";
 import type { LayerValues, SettingsStore } from "../core/layered-settings.ts";
 import type { Meter } from "../core/telemetry.ts";
 import { systemClock } from "../support/clock.ts";
@@ -49,8 +50,8 @@ interface Observed<T> {
  * Keyv over a {@link Backend}. Values are JSON, encrypted and bound to their address. A failure never looks
  * like an absent value: it is a ParleyError `store-unavailable`, or `store-corrupt` for a value that is
  * damaged or does not have its space's shape. Keys, index names and members must be well-formed Unicode of at
- * most 16,384 characters, and keys of writes must not be empty. Otherwise it throws `internal`, because
- * backends replace lone surrogates, which would make one id of two.
+ * most 1,000 bytes without NUL, and keys of writes must not be empty. Otherwise it throws `internal`, because
+ * backends replace lone surrogates, which would make one id of two, and Postgres takes no others.
  */
 export interface KeyValueStore {
   get<T>(space: Space, key: string): Promise<T | undefined>;
@@ -344,12 +345,22 @@ function checkNames(change: Change): void {
   }
 }
 
-const maxNameChars = 16_384;
+/** A row of an index of Postgres holds two names. */
+const maxNameBytes = 1000;
 
 function checkName(name: string): void {
-  if (name.length > maxNameChars)
-    throw new ParleyError("internal", `an id has ${name.length} characters, more than ${maxNameChars}`);
-  if (!name.isWellFormed()) throw new ParleyError("internal", "an id is not well-formed Unicode");
+  if (Buffer.byteLength(name) > maxNameBytes || name.includes("\0") || !name.isWellFormed())
+    throw new ParleyError("internal", `a name is over ${maxNameBytes} bytes, or holds what no text may hold`);
+}
+
+/** An id becomes a part of several names, also with each of its bytes escaped. */
+const maxIdBytes = 200;
+
+/** @throws ParleyError `internal` if an id of an event does not fit the names that are made of it */
+export function checkIds({ key, conversationId, author, within = [] }: IncomingEvent): void {
+  for (const id of [key, conversationId, author.id, ...within])
+    if (Buffer.byteLength(id) > maxIdBytes || id.includes("\0"))
+      throw new ParleyError("internal", `an id is over ${maxIdBytes} bytes, or holds NUL`);
 }
 
 function toExpires(ttlMs: number | undefined): number | undefined {

@@ -393,7 +393,13 @@ function toUsageChanges({ labels, ...used }: SettledCall, day: string): IndexCha
   return measures.flatMap((measure): IndexChange[] => {
     const score = toCount(counts[measure]);
     const { personId, channel = "", model, operation } = labels;
-    const member = JSON.stringify([personId, channel, model, operation, measure] satisfies UsageMember);
+    const member = JSON.stringify([
+      personId,
+      channel,
+      toName(model),
+      operation,
+      measure,
+    ] satisfies UsageMember);
     return score === 0 ? [] : [{ kind: "add-score", index: indexes.usage(day), member, score }];
   });
 }
@@ -486,6 +492,11 @@ async function readDay(store: KeyValueStore, day: string): Promise<UsageRow[]> {
 /** Person, channel (empty: none), model, operation, command (empty: none), answer, rating. */
 type RatingMember = readonly [string, string, string, UsageRow["operation"], string, string, Rating];
 
+/** Models may be called anything, and their names are parts of names in the store. */
+function toName(model: string): string {
+  return model.slice(0, 100);
+}
+
 /** Makes the member that counts a person's rating of an answer. A hash names the answer. */
 function toRatingMember(labels: RatingLabels, rating: Rating): string {
   const { personId, channel = "", model, operation, command = "" } = labels;
@@ -493,7 +504,7 @@ function toRatingMember(labels: RatingLabels, rating: Rating): string {
   return JSON.stringify([
     personId,
     channel,
-    model,
+    toName(model),
     operation,
     command,
     answer,

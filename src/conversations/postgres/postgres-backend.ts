@@ -17,7 +17,7 @@ import {
 import type { Leases } from "../leased-queue.ts";
 import { type PostgresConnection, connectPostgres, isEmptied } from "./postgres-client.ts";
 import { quoteSchema, prepareDatabase } from "./postgres-schema.ts";
-import { createPostgresWriter, fromStored, nowMs, tableOf, toStored } from "./postgres-writer.ts";
+import { createPostgresWriter, nowMs, tableOf } from "./postgres-writer.ts";
 
 const sweepBatch = 500;
 
@@ -152,17 +152,17 @@ function createPostgresLeases({
          WHERE NOT EXISTS (SELECT FROM ${leases} WHERE name = $1 AND expires > clock_timestamp())
          ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires = excluded.expires
          WHERE held.expires <= clock_timestamp()`,
-        [toStored(name).name, holder, ttlMs],
+        [name, holder, ttlMs],
       ),
     renew: (name, holder, ttlMs) =>
       change(
         `UPDATE ${leases} SET expires = ${end}
          WHERE name = $1 AND holder = $2 AND expires > clock_timestamp() AND ${withoutWaiting}`,
-        [toStored(name).name, holder, ttlMs],
+        [name, holder, ttlMs],
       ),
     async release(name, holder) {
       await change(`DELETE FROM ${leases} WHERE name = $1 AND holder = $2 AND ${withoutWaiting}`, [
-        toStored(name).name,
+        name,
         holder,
       ]);
     },
@@ -190,56 +190,49 @@ function createPostgresReader({
     ) AS found`;
   return {
     async read(space, keys) {
-      const names = keys.map((key) => toStored(key).name);
-      const rows = await read<{ key: string; value: string }>(lookUp("value"), [space, names]);
+      const rows = await read<{ key: string; value: string }>(lookUp("value"), [space, keys]);
       const values = new Map(rows.map(({ key, value }) => [key, value]));
-      return names.map((name) => values.get(name));
+      return keys.map((name) => values.get(name));
     },
     async has(space, keys) {
-      const names = keys.map((key) => toStored(key).name);
-      const rows = await read<{ key: string }>(lookUp("1"), [space, names]);
+      const rows = await read<{ key: string }>(lookUp("1"), [space, keys]);
       const found = new Set(rows.map(({ key }) => key));
-      return names.map((name) => found.has(name));
+      return keys.map((name) => found.has(name));
     },
     async readIndex(name, { order, after, max }) {
       const [direction, isBehind] = order === "highest-first" ? ["DESC", "<"] : ["ASC", ">"];
       const rest = after === undefined ? "" : `AND (score, t.member) ${isBehind} ($3, $4)`;
       const rows = await read<{ member: string; score: string }>(
-        `SELECT coalesce(original, member) AS member, score FROM ${quoteSchema(schema)}.${tableOf(name)} AS t
+        `SELECT t.member, score FROM ${quoteSchema(schema)}.${tableOf(name)} AS t
          WHERE ranking = $1 ${rest} ORDER BY score ${direction}, t.member ${direction} LIMIT $2`,
-        [
-          toStored(name).name,
-          max,
-          ...(after === undefined ? [] : [after.score, toStored(after.member).name]),
-        ],
+        [name, max, ...(after === undefined ? [] : [after.score, after.member])],
       );
-      return rows.map(({ member, score }) => ({ member: fromStored(member), score: Number(score) }));
+      return rows.map(({ member, score }) => ({ member, score: Number(score) }));
     },
     async *keys(space) {
       for (let last = ""; ;) {
-        const rows = await read<{ key: string; original: string | null }>(
-          `SELECT key, original FROM ${entries} WHERE space = $1 AND key > $2 AND ${isAlive} ORDER BY key LIMIT ${pageSize}`,
+        const rows = await read<{ key: string }>(
+          `SELECT key FROM ${entries} WHERE space = $1 AND key > $2 AND ${isAlive} ORDER BY key LIMIT ${pageSize}`,
           [space, last],
         );
-        for (const { key, original } of rows) yield fromStored(original ?? key);
+        for (const { key } of rows) yield key;
         if (rows.length < pageSize) return;
         last = rows.at(-1)?.key ?? last;
       }
     },
     async expiries(space, keys) {
-      const names = keys.map((key) => toStored(key).name);
       const rows = await read<{ key: string; ttl: string | null }>(lookUp(`expires - ${nowMs} AS ttl`), [
         space,
-        names,
+        keys,
       ]);
       const now = systemClock.now();
       const found = new Map(rows.map(({ key, ttl }) => [key, ttl === null ? undefined : now + Number(ttl)]));
-      return names.map((name) => found.get(name));
+      return keys.map((name) => found.get(name));
     },
     async *indexNames() {
       const of = (table: string) => `SELECT ranking FROM ${quoteSchema(schema)}.${table}`;
       const rows = await read<{ ranking: string }>(`${of("rankings")} UNION ${of("counts")}`, []);
-      for (const { ranking } of rows) yield fromStored(ranking);
+      for (const { ranking } of rows) yield ranking;
     },
   };
 }

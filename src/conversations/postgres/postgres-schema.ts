@@ -11,7 +11,6 @@ const createTables = (schema: string) => `
       key text COLLATE "C" NOT NULL,
       value text NOT NULL,
       expires bigint,
-      original text,
       PRIMARY KEY (space, key)
     ) WITH (autovacuum_vacuum_scale_factor = 0.05);
     CREATE INDEX entries_by_expiry ON ${schema}.entries (expires) WHERE expires IS NOT NULL;
@@ -19,7 +18,6 @@ const createTables = (schema: string) => `
       ranking text COLLATE "C" NOT NULL,
       member text COLLATE "C" NOT NULL,
       score bigint NOT NULL,
-      original text,
       PRIMARY KEY (ranking, member)
     ) WITH (autovacuum_vacuum_scale_factor = 0.02);
     CREATE INDEX rankings_by_score ON ${schema}.rankings (ranking, score, member);
@@ -27,7 +25,6 @@ const createTables = (schema: string) => `
       ranking text COLLATE "C" NOT NULL,
       member text COLLATE "C" NOT NULL,
       score bigint NOT NULL,
-      original text,
       PRIMARY KEY (ranking, member)
     ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
     CREATE TABLE ${schema}.leases (

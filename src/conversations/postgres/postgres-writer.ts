@@ -191,8 +191,8 @@ function createStatements(schema: string, now: () => number) {
   const isAlive = `(expires IS NULL OR expires > ${nowMs})`;
   const toLock = (name: string, key: string): bigint =>
     createHash("sha1").update(`parley/${schema}\0${name}\0${key}`).digest().readBigInt64BE();
-  const lockOfEntry = ({ space, key }: EntryAddress) => toLock(space, toStored(key).name);
-  const lockOfMember = (index: string, member: string) => toLock(toStored(index).name, toStored(member).name);
+  const lockOfEntry = ({ space, key }: EntryAddress) => toLock(space, key);
+  const lockOfMember = (index: string, member: string) => toLock(index, member);
   /** Counts may be checked, so they are locked like entries. Other members are not. */
   const locksOf = (change: BackendChange): bigint[] => {
     if ("at" in change) return [lockOfEntry(change.at)];
@@ -214,7 +214,7 @@ function createStatements(schema: string, now: () => number) {
        ORDER BY position`,
       [
         conditions.map(({ space }) => space),
-        conditions.map(({ key }) => toStored(key).name),
+        conditions.map(({ key }) => key),
         conditions.map(({ mustBe }) => mustBe ?? null),
       ],
     );
@@ -225,19 +225,16 @@ function createStatements(schema: string, now: () => number) {
   };
 
   const set = async (client: ClientBase, changes: readonly EntryChange<"set">[]): Promise<void> => {
-    const keys = changes.map(({ at }) => toStored(at.key));
     await client.query(
-      `INSERT INTO ${entries} (space, key, value, expires, original)
-       SELECT space, key, value, ${nowMs} + ttl, original
-       FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[])
-         AS wanted (space, key, value, ttl, original)
+      `INSERT INTO ${entries} (space, key, value, expires)
+       SELECT space, key, value, ${nowMs} + ttl
+       FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) AS wanted (space, key, value, ttl)
        ON CONFLICT (space, key) DO UPDATE SET value = excluded.value, expires = excluded.expires`,
       [
         changes.map(({ at }) => at.space),
-        keys.map(({ name }) => name),
+        changes.map(({ at }) => at.key),
         changes.map(({ value }) => value),
         changes.map(({ expires }) => toTtl(expires)),
-        keys.map(({ original }) => original ?? null),
       ],
     );
   };
@@ -246,7 +243,7 @@ function createStatements(schema: string, now: () => number) {
     client: ClientBase,
     change: EntryChange<"delete" | "keep" | "set">,
   ): Promise<void> => {
-    const at = [change.at.space, toStored(change.at.key).name];
+    const at = [change.at.space, change.at.key];
     const where = "WHERE space = $1 AND key = $2";
     if (change.kind === "delete") await client.query(`DELETE FROM ${entries} ${where}`, at);
     else if (change.kind === "keep")
@@ -278,17 +275,15 @@ function createStatements(schema: string, now: () => number) {
       ],
       "add-score": ["score", "", "old.score + excluded.score"],
     }[first.kind];
-    const members = changes.map(({ member }) => toStored(member));
     await client.query(
-      `INSERT INTO ${table} AS old (ranking, member, score, original)
-       SELECT ranking, member, ${score}, original
-       FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) AS wanted (ranking, member, score, original)
+      `INSERT INTO ${table} AS old (ranking, member, score)
+       SELECT ranking, member, ${score}
+       FROM unnest($1::text[], $2::text[], $3::bigint[]) AS wanted (ranking, member, score)
        ${where} ON CONFLICT (ranking, member) DO UPDATE SET score = ${update}`,
       [
-        changes.map(({ index }) => toStored(index).name),
-        members.map(({ name }) => name),
+        changes.map(({ index }) => index),
+        changes.map(({ member }) => member),
         changes.map((change) => change.score),
-        members.map(({ original }) => original ?? null),
       ],
     );
   };
@@ -300,9 +295,9 @@ function createStatements(schema: string, now: () => number) {
     const [column, value] =
       change.kind === "trim-index"
         ? ["score <= $2::bigint", Math.floor(change.maxScore)]
-        : ["member = $2", toStored(change.member).name];
+        : ["member = $2", change.member];
     await client.query(`DELETE FROM ${tableName(change.index)} WHERE ranking = $1 AND ${column}`, [
-      toStored(change.index).name,
+      change.index,
       value,
     ]);
   };
@@ -328,7 +323,7 @@ function createStatements(schema: string, now: () => number) {
       for (const { index, member } of terms) {
         const { rows } = await client.query<{ score: string }>(
           `SELECT score FROM ${tableName(index)} WHERE ranking = $1 AND member = $2`,
-          [toStored(index).name, toStored(member).name],
+          [index, member],
         );
         scores.push(Number(rows[0]?.score ?? 0));
       }
@@ -366,39 +361,6 @@ function createStatements(schema: string, now: () => number) {
       };
     },
   };
-}
-
-/** The longest name, in bytes, that is stored unchanged. An index row of two names has at most 2,704. */
-const maxBytes = 1000;
-const prefixChars = 200;
-/** Precedes characters that Postgres' text cannot hold, and digests. */
-const mark = "\u0001";
-
-/** A key, member or name of an index in the form that Postgres stores. */
-interface StoredName {
-  /** It has at most 1,000 bytes and differs for different names. */
-  readonly name: string;
-  /** Set if `name` is only a digest. {@link fromStored} turns it into the name. */
-  readonly original: string | undefined;
-}
-
-/** Encodes a name, which may hold any Unicode, including NUL, and 16,384 characters. */
-export function toStored(name: string): StoredName {
-  const escaped = escape(name);
-  if (Buffer.byteLength(escaped) <= maxBytes) return { name: escaped, original: undefined };
-  const digest = createHash("sha256").update(name).digest("hex");
-  return { name: `${escaped.slice(0, prefixChars).toWellFormed()}${mark}d${digest}`, original: escaped };
-}
-
-/** Returns the name that was given to {@link toStored}. */
-export function fromStored(stored: string): string {
-  return stored.includes(mark) ? stored.replaceAll(`${mark}0`, "\0").replaceAll(`${mark}1`, mark) : stored;
-}
-
-function escape(name: string): string {
-  return name.includes("\0") || name.includes(mark)
-    ? name.replaceAll(mark, `${mark}1`).replaceAll("\0", `${mark}0`)
-    : name;
 }
 
 /** The table of an index. Indexes that are seldom read in order are not kept in order. */
