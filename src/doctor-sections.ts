@@ -118,6 +118,7 @@ function gatewayChecks(config: Config, environment: DoctorInput["environment"], 
     createGatewayChecks({
       ...address,
       setModels,
+      prices: config.MODEL_PRICES,
       log,
       choose: (client, operation, signal) =>
         createModelChoice(

@@ -1,8 +1,16 @@
 import { right, warning, wrong, type Check, type CheckContext, type Finding } from "../core/checks.ts";
 import { isParleyError, type ErrorCode, type ParleyError } from "../core/errors.ts";
-import type { Gateway, Model, ModelCapabilities, ModelOperation } from "../core/gateway.ts";
+import {
+  type Gateway,
+  isPriced,
+  type Model,
+  type ModelCapabilities,
+  type ModelOperation,
+  type ModelPrice,
+} from "../core/gateway.ts";
 import type { Log } from "../core/telemetry.ts";
 import { nearestName } from "../support/text.ts";
+import type { PriceTable } from "../wire/prices.ts";
 import { createGatewayClient } from "./client.ts";
 import { toTrouble } from "./trouble.ts";
 
@@ -11,6 +19,7 @@ type GatewayClient = ReturnType<typeof createGatewayClient>;
 interface GatewayCheckOptions {
   readonly baseUrl: string;
   readonly apiKey: string | undefined;
+  readonly prices?: PriceTable | undefined;
   /** How findings call the address, e.g. its origin. */
   readonly name: string;
   /** The models of the settings, with the variables that name them. */
@@ -72,12 +81,19 @@ export async function listChatModels(
 }
 
 function clientOf(
-  { baseUrl, apiKey, log, name }: Pick<GatewayCheckOptions, "baseUrl" | "apiKey" | "log" | "name">,
+  {
+    baseUrl,
+    apiKey,
+    prices,
+    log,
+    name,
+  }: Pick<GatewayCheckOptions, "baseUrl" | "apiKey" | "prices" | "log" | "name">,
   context?: Pick<CheckContext, "noteDate">,
 ): GatewayClient {
   return createGatewayClient({
     baseUrl,
     ...(apiKey === undefined ? {} : { apiKey }),
+    ...(prices === undefined ? {} : { prices }),
     log,
     timeouts: { connectMs: timeoutMs, firstEventMs: timeoutMs, idleMs: timeoutMs, totalMs: timeoutMs },
     retryRules: once,
@@ -116,8 +132,9 @@ async function checkWith(
         )
       : right("Address", `${options.name} lists ${models.length} models`),
     ...(options.apiKey === undefined ? [] : [right("Key", "accepted for the list of models")]),
-    ...chosen,
+    ...chosen.map(({ finding }) => finding),
     ...fallbacks,
+    ...unpriced(client, chosen),
     ...(isLive ? [await callChat(client, options, signal)] : []),
   ];
 }
@@ -128,7 +145,7 @@ async function checkOperation(
   operation: ModelOperation,
   { choose, setModels }: GatewayCheckOptions,
   signal: AbortSignal,
-): Promise<Finding> {
+): Promise<CheckedModel> {
   const { does, without, capability } = operations[operation];
   const subject = subjectOf(operation);
   const set = setModels.find(
@@ -137,20 +154,50 @@ async function checkOperation(
   const variable = `${operation.toUpperCase()}_MODEL`;
   try {
     const problem = set === undefined ? undefined : checkSetModel(models, set);
-    if (problem !== undefined) return problem;
+    if (problem !== undefined) return { operation, finding: problem };
     const id = set?.id ?? (await choose(client, operation, signal));
     const isKnown = models.find((model) => model.id === id)?.capabilities[capability] === true;
     const from = set === undefined ? "the first listed that can" : variable;
-    return right(
-      subject,
-      `${id} (${from}${isKnown || set === undefined ? "" : "; the list does not say what it can"})`,
-    );
+    const doubt = isKnown || set === undefined ? "" : "; the list does not say what it can";
+    return { operation, id, finding: right(subject, `${id} (${from}${doubt})`) };
   } catch (error) {
     if (!isParleyError(error)) throw error;
     const text = `no model can ${does}: ${without}`;
     const remedy = `set ${variable} to one that can, where the gateway has one under another name`;
-    return operation === "chat" ? wrong(subject, text, remedy) : warning(subject, text, remedy);
+    const finding = operation === "chat" ? wrong(subject, text, remedy) : warning(subject, text, remedy);
+    return { operation, finding };
   }
+}
+
+/** An operation, with the model that is taken for it. */
+interface CheckedModel {
+  readonly operation: ModelOperation;
+  readonly id?: string;
+  readonly finding: Finding;
+}
+
+const priceExamples = {
+  chat: { inputPerMillionUsd: 1, outputPerMillionUsd: 4 },
+  image: { perImageUsd: 0.04 },
+  transcription: { perAudioMinuteUsd: 0.006 },
+} as const satisfies Record<ModelOperation, ModelPrice>;
+
+/** Names the models whose price nobody knows, with the line to paste. */
+function unpriced(client: GatewayClient, checked: readonly CheckedModel[]): Finding[] {
+  const found = checked.flatMap(({ operation, id }) =>
+    id === undefined || isPriced(operation, client.highestPrice(operation, id)) ? [] : [{ operation, id }],
+  );
+  if (found.length === 0) return [];
+  const ids = [...new Set(found.map(({ id }) => id))];
+  const prices: Record<string, ModelPrice> = {};
+  for (const { operation, id } of found) prices[id] = { ...prices[id], ...priceExamples[operation] };
+  return [
+    warning(
+      "Price",
+      `${ids.join(", ")}: no price is known, so costs are shown as unknown, and budgets count a high one`,
+      `in .env, with what it costs (0 where it is yours): MODEL_PRICES=${JSON.stringify(prices)}`,
+    ),
+  ];
 }
 
 function checkSetModel(

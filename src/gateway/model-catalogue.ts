@@ -3,6 +3,7 @@ import type { ModelCapabilities, Model, ModelPrice } from "../core/gateway.ts";
 import type { Log } from "../core/telemetry.ts";
 import { nearestName } from "../support/text.ts";
 import { isFields } from "../wire/failures.ts";
+import { localPrice } from "../wire/public-prices.ts";
 import { describePrice, findPrice, type PriceTable } from "../wire/prices.ts";
 import { modelRecordSchema } from "../wire/schemas.ts";
 import { createRecent } from "../support/recent.ts";
@@ -162,7 +163,7 @@ function toEntry(raw: unknown): Entry[] {
         ...(created !== undefined && { createdAt: created * 1000 }),
         ...(contextLength !== undefined && { contextLength }),
       },
-      listedPrice: Object.keys(listed).length === 0 ? undefined : listed,
+      listedPrice: Object.keys(listed).length === 0 ? localPrice(ownedBy) : listed,
     },
   ];
 }

@@ -5,6 +5,7 @@ import {
   costOf,
   type ModelPrice,
 } from "../core/gateway.ts";
+import { publicPrice } from "./public-prices.ts";
 import type { ReportedUsage } from "./completion-chunk.ts";
 
 /** Prices by model id. A key that ends in `*` matches by prefix, and the longest match wins. */
@@ -39,7 +40,10 @@ interface FoundPrice {
   readonly isGuess: boolean;
 }
 
-/** Returns a model's price: from the operator's table, else the gateway's list, else the specified tiers. */
+/**
+ * Returns a model's price: from the operator's table, else the gateway's list, else the public prices, else
+ * the specified tiers.
+ */
 export function findPrice(
   modelId: string,
   table: PriceTable | undefined,
@@ -48,6 +52,8 @@ export function findPrice(
   const own = table === undefined ? undefined : fromTable(modelId, table);
   if (own !== undefined) return { price: own, isGuess: false };
   if (listed !== undefined) return { price: listed, isGuess: false };
+  const known = publicPrice(modelId);
+  if (known !== undefined) return { price: known, isGuess: true };
   const tier = tierByName.find(([pattern]) => pattern.test(modelId))?.[1];
   return tier === undefined ? undefined : { price: priceTiers[tier], isGuess: true };
 }

@@ -52,6 +52,7 @@ async function check(
     apiKey: undefined,
     name: "gateway.example",
     setModels: [],
+    prices: { "acme/*": { inputPerMillionUsd: 1, outputPerMillionUsd: 2 } },
     choose: async (_, operation) =>
       ({ chat: "acme/chat-large", image: "acme/paint", transcription: "whisper-1" })[operation],
     log: silentLog,
@@ -77,6 +78,25 @@ describe("the gateway's part of the doctor", () => {
 All right.
 `);
     expect(requests.map(({ path }) => path)).toEqual(["/v1/models"]);
+  });
+
+  test("names the models whose price nobody knows, with the line to paste", async () => {
+    await start();
+    const text = await check({ prices: undefined });
+    expect(text).toContain("! Price          acme/chat-large, acme/paint: no price is known");
+    const line = /MODEL_PRICES=(.*)/.exec(text)?.[1] ?? "";
+    expect(JSON.parse(line)).toEqual({
+      "acme/chat-large": { inputPerMillionUsd: 1, outputPerMillionUsd: 4 },
+      "acme/paint": { perImageUsd: 0.04 },
+    });
+    expect(await check({ prices: JSON.parse(line) as Record<string, object> })).toContain("All right.");
+  });
+
+  test("asks for no price of what runs at home", async () => {
+    const data = JSON.parse(models) as { data: object[] };
+    const list = JSON.stringify({ data: data.data.map((each) => ({ ...each, owned_by: "library" })) });
+    await start({ list: { body: list } });
+    expect(await check({ prices: undefined })).toContain("All right.");
   });
 
   test("--live makes one call of one token", async () => {

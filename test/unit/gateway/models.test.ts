@@ -256,6 +256,28 @@ describe("prices", () => {
     expect(findPrice("toString", {}, undefined)).toBeUndefined();
   });
 
+  it.each([
+    ["gpt-4o-mini", 0.15],
+    ["openai/gpt-4o-mini-2024-07-18", 0.15],
+    ["anthropic/claude-sonnet-4.5", 3],
+    ["claude-sonnet-4-5-20250929", 3],
+    ["models/gemini-2.5-pro", 1.25],
+    ["mistral-small-latest", 0.1],
+    ["deepseek/deepseek-chat", 0.28],
+    ["o3", 2],
+    // Other models of the same family have other prices.
+    ["gpt-4o-audio", undefined],
+    ["claude-sonnet-9", undefined],
+    ["gpt-4o-mini-unknown", undefined],
+    ["x".repeat(1_000_000), undefined],
+  ])("of the public table are an estimate: %.40s", (id, inputPerMillionUsd) => {
+    const found = findPrice(id, undefined, undefined);
+    expect(found?.price.inputPerMillionUsd).toBe(inputPerMillionUsd);
+    if (inputPerMillionUsd === undefined) return;
+    expect(found?.isGuess).toBe(true);
+    expect(findPrice(id, undefined, { inputPerMillionUsd: 9 })?.price).toEqual({ inputPerMillionUsd: 9 });
+  });
+
   it("carry the five tiers of the specification", () => {
     expect(priceTiers).toEqual({
       "lower-cost-chat": { inputPerMillionUsd: 0.1, outputPerMillionUsd: 0.4 },
