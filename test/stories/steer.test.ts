@@ -3,6 +3,8 @@ import type { Surface } from "./surface.ts";
 import { eachPlatform, tell } from "./tell.ts";
 
 const ended = ["Regenerate", "Other model", "Details"];
+/** A stopped answer can go on. */
+const stoppedButtons = ["Regenerate", "Other model", "Continue", "Details"];
 
 async function people({ person, channel }: Surface) {
   const [ada, bo, mia] = [person("Ada"), person("Bo"), person("Mia", { isManager: true })];
@@ -23,7 +25,7 @@ tell(eachPlatform, ({ begin }) => {
     expect(told.text).toBe("Only the person who asked, or a moderator, can stop this.");
     await Promise.all([ada.presses("Stop", growing), ada.presses("Stop", growing)]);
     const stopped = await shows(general, ({ buttons }) => buttons.includes("Details"));
-    expect(stopped).toMatchObject({ id: growing.id, smallPrint: "Stopped by Ada.", buttons: ended });
+    expect(stopped).toMatchObject({ id: growing.id, smallPrint: "Stopped by Ada.", buttons: stoppedButtons });
     expect(stopped.text).toContain("Half");
     expect(await model.requestsTo("/v1/chat/completions")[0]?.leftEarly).toBe(true);
     model.setStalled(false);

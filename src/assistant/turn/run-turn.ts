@@ -28,6 +28,7 @@ import {
   toEnding,
   showPictures,
   noteLastPicture,
+  estimateTokens,
 } from "./stored-messages.ts";
 import { attachTranscripts } from "./transcribe-recording.ts";
 import { readMessages } from "./read-messages.ts";
@@ -148,6 +149,8 @@ function toAnswer(
 ): StoredMessage {
   const isFinal = isStopped || turn.redo !== undefined;
   const text: MessagePart[] = answer.text === "" ? [] : [{ kind: "text", text: answer.text }];
+  const isLeft = isStopped && text.length > 0;
+  const model = end?.model ?? (isLeft ? draft?.left(estimateTokens(answer.text)) : undefined);
   const images = continued?.parts.filter(({ kind }) => kind === "image") ?? [];
   const parts = [...text, ...images, ...answer.images];
   const receipt = addReceipt(continued?.receipt, draft?.toReceipt());
@@ -163,9 +166,11 @@ function toAnswer(
     ...(sources.length === 0 ? {} : { sources }),
     ...(answer.call === undefined ? {} : { call: answer.call }),
     ...(failure === undefined ? {} : { failure }),
-    ...(end === undefined ? {} : { model: end.model }),
+    ...(model === undefined ? {} : { model }),
     ...(usage === undefined ? {} : { usage }),
-    ...(end?.reason === "length" || (failure !== undefined && text.length > 0) ? { isCut: true } : {}),
+    ...(end?.reason === "length" || (failure !== undefined && text.length > 0) || isLeft
+      ? { isCut: true }
+      : {}),
     ...(receipt === undefined ? {} : { receipt }),
   });
 }

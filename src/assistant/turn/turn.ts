@@ -163,6 +163,17 @@ export function createReceiptDraft() {
       const last = calls.pop();
       if (last !== undefined) calls.push(toReceiptCall(last.operation, last.asked, answer));
     },
+    /**
+     * Records an estimate for the last chat model that was asked, whose answer a person has stopped. Returns
+     * the model.
+     */
+    left(completionTokens: number): string | undefined {
+      const last = calls.at(-1);
+      if (last?.operation !== "chat" || last.model !== undefined) return undefined;
+      const promptTokens = details.context?.estimatedTokens ?? 0;
+      calls[calls.length - 1] = { ...last, usage: { promptTokens, completionTokens, isEstimated: true } };
+      return last.asked;
+    },
     /** Records calls that have ended, in order. */
     add(ended: readonly ReceiptCall[]): void {
       calls.push(...ended);

@@ -293,3 +293,47 @@ describe.skipIf(!has("chromium"))("a chat of private calls alone", () => {
     expect(await page.getByText("All that was said here was private").count()).toBe(0);
   });
 });
+
+describe.skipIf(!has("chromium"))("an answer that a person stops with Esc", () => {
+  const { story, script } = useScriptedPage();
+
+  it("keeps its words, with Continue, Branch and about how much it used", async () => {
+    script.answer(hanging("One two"));
+    const { page } = await story.open();
+    await send(page, "Count with me");
+    await page.getByText("One two").waitFor();
+    await page.keyboard.press("Escape");
+    await answerAfter(page, 0);
+    const answer = page.locator(".from-parley").first();
+    for (const isReloaded of [false, true]) {
+      if (isReloaded) await page.reload();
+      for (const name of ["Continue", "Branch"]) await answer.getByRole("button", { name }).waitFor();
+      await answer.getByText(/about [\d,]+ tokens/).waitFor();
+    }
+    script.answer(whole(" three."));
+    await answer.getByRole("button", { name: "Continue" }).click();
+    await answer.getByText("One two three.").waitFor();
+    // Nothing runs now, so Esc does nothing.
+    await page.keyboard.press("Escape");
+    await expect.poll(() => answer.locator(".markdown").innerText()).toBe("One two three.");
+  });
+});
+
+describe.skipIf(!has("chromium"))("below an answer that is not the last", () => {
+  const { story, script } = useScriptedPage();
+
+  it("nothing is offered that is always refused there", async () => {
+    script.answer(whole("The first."), whole("The second."));
+    const { page } = await story.open();
+    const offered = (index: number, name: string) =>
+      page.locator(".from-parley").nth(index).getByRole("button", { name }).count();
+    await send(page, "Old and new");
+    await answerAfter(page, 0);
+    await expect.poll(() => offered(0, "Regenerate")).toBe(1);
+    await send(page, "Newer");
+    await answerAfter(page, 1);
+    await expect.poll(() => offered(1, "Other model")).toBe(1);
+    for (const name of ["Regenerate", "Other model"]) expect(await offered(0, name)).toBe(0);
+    for (const name of ["Details", "Branch", "Good answer"]) expect(await offered(0, name)).toBe(1);
+  });
+});

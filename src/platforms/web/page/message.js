@@ -429,15 +429,25 @@ function Editor({ item, onEdit, onAskAnew, onClose }) {
  * @param {{ items: readonly Item[], actions: MessageActions }} props
  */
 export function MessageList({ items, actions }) {
+  const last = items.findLastIndex((item) => item.role === "user" && item.isPrivate !== true);
   return html`<ol class="messages" aria-label=${translate("page.messages")}>
     ${items.map((item, index) => {
       const day = dayBefore(item, items[index - 1]);
       return html`${day !== undefined && html`<li key=${`day ${item.id}`} class="day">${day}</li>`}
         <li key=${item.id} data-item=${item.id}>
-          <${Message} item=${item} actions=${actions} />
+          <${Message} item=${index < last ? withoutNewAnswer(item) : item} actions=${actions} />
         </li>`;
     })}
   </ol>`;
+}
+
+/** Only the last answer can be made anew. Below older ones these buttons would always be refused. */
+const newAnswers = new Set(["regenerate", "model", "continue", "transcript"]);
+
+/** @param {Item} item @returns {Item} */
+function withoutNewAnswer(item) {
+  if (item.actions === undefined) return item;
+  return { ...item, actions: item.actions.filter(({ kind }) => !newAnswers.has(kind)) };
 }
 
 /**

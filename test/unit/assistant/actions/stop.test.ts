@@ -107,6 +107,7 @@ describe("Stop", () => {
     expect(world.platform.replies.at(-1)?.actions.map(({ kind }) => kind)).toEqual([
       "regenerate",
       "model",
+      "continue",
       "details",
       "good",
       "bad",
