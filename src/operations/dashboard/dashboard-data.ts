@@ -333,7 +333,7 @@ interface Fullness {
 
 /** Fewer failures are no rate. */
 const minFailed = 2;
-const failedShare = 0.2;
+const failedShare = 0.1;
 const nearlyFull = 0.9;
 
 /** Returns what is wrong, worst first. It is empty where all is well. */
