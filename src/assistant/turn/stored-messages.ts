@@ -11,7 +11,6 @@ import {
   type NotedWithMessage,
   type StoredBlob,
 } from "../../core/storage.ts";
-import { moveTimes } from "./transcript.ts";
 import type { Turn, TurnDependencies, ReceiptDraft } from "./turn.ts";
 import { toNotice, type NamedPicture } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
@@ -257,9 +256,9 @@ export function withFixedWords(message: StoredMessage, fixed: readonly FixedWord
     const at = voices.find((voice) => voice.part === part)?.position;
     const words = fixed.findLast(({ name, position }) => name === part.name && position === at);
     if (words === undefined || words.text === part.text) return part;
-    const { times, ...rest } = part;
-    const moved = moveTimes(times ?? [], part.text, words.text);
-    return { ...rest, text: words.text, ...(moved.length === 0 ? {} : { times: moved }) };
+    // The times are those of the words that were heard.
+    const { times: _times, ...rest } = part;
+    return { ...rest, text: words.text };
   });
   if (parts.every((part, index) => part === message.parts[index])) return message;
   return { ...message, parts, estimatedTokens: estimatePartsTokens(parts) };

@@ -1,15 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { holdUpOf } from "../../../support/longest-turn.ts";
 import { attachTranscripts } from "../../../../src/assistant/turn/transcribe-recording.ts";
 import {
-  moveTimes,
   toClock,
   toShownTranscript,
   toTimes,
   toTranscriptFiles,
 } from "../../../../src/assistant/turn/transcript.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import type { WordTime } from "../../../../src/core/storage.ts";
 
 const long = "These are words. ".repeat(200).trim();
 const text = "Good morning. The meeting moves to Tuesday.\n\nBring the map.";
@@ -21,10 +18,6 @@ const times = await toTimes(text, [
 ]);
 const filesOf = (...transcript: Parameters<typeof toTranscriptFiles>) =>
   toTranscriptFiles(...transcript).map(({ name, bytes }) => [name, Buffer.from(bytes).toString()]);
-
-/** What the words are said to be from each time on. */
-const spokenAt = (words: string, moved: readonly WordTime[]) =>
-  moved.map(({ at, from }, index) => `${from} ${words.slice(at, moved[index + 1]?.at).trim()}`);
 
 describe("a shown transcript", () => {
   it("is whole where it fits into a message", () => {
@@ -86,62 +79,4 @@ describe("the files of a transcript", () => {
   it("name the time of a part with hours only where there are some", () => {
     expect([0, 65, 3600].map(toClock)).toEqual(["0:00", "1:05", "1:00:00"]);
   });
-});
-
-describe("times of a corrected transcript", () => {
-  it.each<[string, string, string[]]>([
-    [
-      "stay with unchanged words",
-      text,
-      ["0 Good morning.", "1.5 The meeting moves to Tuesday.", "3725.4 Bring the map."],
-    ],
-    [
-      "move with the words",
-      "Good morning, Ada. The meeting moves to next Thursday. Bring the map!",
-      ["0 Good morning, Ada.", "1.5 The meeting moves to next Thursday.", "3725.4 Bring the map!"],
-    ],
-    [
-      "are those of the words that a word replaces",
-      "Good morning. Our meeting moves to Tuesday. Take the map.",
-      ["0 Good morning.", "1.5 Our meeting moves to Tuesday.", "3725.4 Take the map."],
-    ],
-    ["go with their words", "Good morning. Bring the map.", ["0 Good morning.", "3725.4 Bring the map."]],
-    ["are shared where all is new", "One two three four.", ["0 One", "1.5 two three", "3725.4 four."]],
-    ["are none without words", "", []],
-  ])("%s", (_, after, spoken) => {
-    expect(spokenAt(after, moveTimes(times, text, after))).toEqual(spoken);
-  });
-
-  it("are found in scripts without spaces", async () => {
-    const before = "会議は火曜日です。地図を持ってきて。";
-    const after = "会議は木曜日です。地図を持ってきて。";
-    const known = await toTimes(before, [
-      { fromSeconds: 0, text: "会議は火曜日です。" },
-      { fromSeconds: 3, text: "地図を持ってきて。" },
-    ]);
-    expect(spokenAt(after, moveTimes(known, before, after))).toEqual([
-      "0 会議は木曜日です。",
-      "3 地図を持ってきて。",
-    ]);
-  });
-
-  it("cost little for the longest words that a form takes, and none for ones that are longer", async () => {
-    const [one, other] = ["a b ".repeat(750), "b c ".repeat(750)];
-    const known = await toTimes(one, [
-      { fromSeconds: 0, text: "a b" },
-      { fromSeconds: 1, text: "a b" },
-    ]);
-    const startedAt = performance.now();
-    expect(moveTimes(known, one, other)).toHaveLength(2);
-    expect(moveTimes(known, one.repeat(10), other.repeat(10))).toHaveLength(2);
-    expect(performance.now() - startedAt).toBeLessThan(500);
-  });
-});
-
-it("the times of many segments, found nowhere near, hold nobody up", async () => {
-  const segments = Array.from({ length: 40_000 }, (_, at) => ({
-    text: `${"x".repeat(1900)}${at}`,
-    fromSeconds: at,
-  }));
-  expect(await holdUpOf(() => toTimes("x".repeat(3_000_000), segments))).toBeUndefined();
 });
