@@ -71,11 +71,6 @@ function isGiven(value: unknown): boolean {
   return value !== undefined;
 }
 
-/** Returns the rows with calls. Rows that only have ratings are in the file and not in the tables. */
-function withCalls(rows: readonly UsageRow[]): readonly UsageRow[] {
-  return rows.filter(({ calls }) => calls > 0);
-}
-
 /** Mine today and this month; for an admin everybody's too. */
 async function showSummary(services: CommandServices): Promise<void> {
   const today = toUtcDay(services.now());
@@ -98,7 +93,7 @@ async function showTable(
   rows: readonly UsageRow[],
   { title, by }: { readonly title: string; readonly by: UsageDimension },
 ): Promise<void> {
-  const groups = groupUsage(withCalls(rows), by);
+  const groups = groupUsage(rows, by);
   if (groups.length === 0) {
     await services.say(`${title}\n\n${translate("usage.nothing")}`, { isStored: false });
     return;

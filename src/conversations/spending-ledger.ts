@@ -1,12 +1,10 @@
-import { randomUUID, createHash } from "node:crypto";
-import type { Rating } from "../core/storage.ts";
+import { randomUUID } from "node:crypto";
 import {
   type Budget,
   type BudgetPeriod,
   type BudgetScope,
   type SettledCall,
   type SpendingLedger,
-  type RatingLabels,
   type UsageQuery,
   type UsageRow,
 } from "../core/spending.ts";
@@ -15,7 +13,6 @@ import type { IndexChange, IndexMember, ScoreLimit } from "./backend.ts";
 import { readMembers } from "./conversation-index.ts";
 import { type KeyValueStore, writeBatches, indexes } from "./key-value.ts";
 import { createRecent } from "../support/recent.ts";
-import { noUsage } from "../core/usage.ts";
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
@@ -179,23 +176,6 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
       );
     },
 
-    async rate(labels, rating, now) {
-      const { day, personId } = labels;
-      const until = endOfUtcDay(day) + usageMs;
-      if (until <= now) return;
-      const index = indexes.ratings(day);
-      const other: Rating = rating === "good" ? "bad" : "good";
-      await count(
-        [],
-        [
-          { kind: "remove-member", index, member: toRatingMember(labels, other) },
-          { kind: "add-member", index, member: toRatingMember(labels, rating), score: 1 },
-          keepUntil(index, until),
-          ...toUsageDay(personId, day, until),
-        ],
-      );
-    },
-
     async spentUsd(scope, now, period = "day") {
       // Every sum exceeds this limit, so the scores are read and nothing is written.
       const terms = [
@@ -352,8 +332,8 @@ function untilRoom(turns: {
 }
 
 /**
- * What is counted of a day, as members of two sorted indexes: usage, one member for each measure of a row,
- * and ratings, one member for each person and answer. Each member begins with the id of the person.
+ * What is counted of a day, as members of a sorted index: one for each measure of a row. Each begins with the
+ * id of the person.
  */
 
 /** How many days a query reads at most. */
@@ -420,7 +400,7 @@ async function readUsage(
   return rows.flat().filter((row) => personId === undefined || row.personId === personId);
 }
 
-/** The members of a day's index that hold a person's usage or ratings: each begins with whose it is. */
+/** The members of a day's index that hold what is counted of a person: each begins with whose it is. */
 async function membersOf(store: KeyValueStore, index: string, personId: string): Promise<readonly string[]> {
   const counts = await readCounts(store, index);
   return counts
@@ -451,11 +431,7 @@ function readCounts(store: KeyValueStore, index: string) {
 
 async function readDay(store: KeyValueStore, day: string): Promise<UsageRow[]> {
   const rows = new Map<string, { labels: UsageMember; counts: Partial<Record<Measure, number>> }>();
-  const [usage, ratings] = await Promise.all([
-    readCounts(store, indexes.usage(day)),
-    readCounts(store, indexes.ratings(day)),
-  ]);
-  for (const { member, score } of usage) {
+  for (const { member, score } of await readCounts(store, indexes.usage(day))) {
     const labels = toLabels(member);
     if (labels === undefined) continue;
     const key = JSON.stringify(labels.slice(0, 4));
@@ -477,59 +453,13 @@ async function readDay(store: KeyValueStore, day: string): Promise<UsageRow[]> {
     costUsd: (counts.costNano ?? 0) / 1e9,
     estimatedCalls: counts.estimatedCalls ?? 0,
     unpricedCalls: counts.unpricedCalls ?? 0,
-    goodRatings: 0,
-    badRatings: 0,
   }));
-  return [
-    ...used,
-    ...toRatedRows(
-      day,
-      ratings.map(({ member }) => member),
-    ),
-  ];
+  return used;
 }
-
-/** Person, channel (empty: none), model, operation, command (empty: none), answer, rating. */
-type RatingMember = readonly [string, string, string, UsageRow["operation"], string, string, Rating];
 
 /** Models may be called anything, and their names are parts of names in the store. */
 function toName(model: string): string {
   return model.slice(0, 100);
-}
-
-/** Makes the member that counts a person's rating of an answer. A hash names the answer. */
-function toRatingMember(labels: RatingLabels, rating: Rating): string {
-  const { personId, channel = "", model, operation, command = "" } = labels;
-  const answer = createHash("sha256").update(labels.answer).digest("base64url").slice(0, 16);
-  return JSON.stringify([
-    personId,
-    channel,
-    toName(model),
-    operation,
-    command,
-    answer,
-    rating,
-  ] satisfies RatingMember);
-}
-
-/** The ratings of a day, summed up by all but the answer. */
-function toRatedRows(day: string, members: readonly string[]): UsageRow[] {
-  const all = members.map((member) => JSON.parse(member) as RatingMember);
-  return [...Map.groupBy(all, (member) => JSON.stringify(member.slice(0, 5))).values()].map((same) => {
-    const [personId, channel, model, operation, command] = same[0]!;
-    const goodRatings = same.filter(([, , , , , , rating]) => rating === "good").length;
-    return {
-      day,
-      personId,
-      ...(channel === "" ? {} : { channel }),
-      model,
-      operation,
-      ...(command === "" ? {} : { command }),
-      ...noUsage,
-      goodRatings,
-      badRatings: same.length - goodRatings,
-    };
-  });
 }
 
 function toLabels(member: string): UsageMember | undefined {

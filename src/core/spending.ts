@@ -1,6 +1,5 @@
 import type { Asker } from "./access.ts";
 import type { ModelOperation, BilledAmounts } from "./gateway.ts";
-import type { Rating } from "./storage.ts";
 
 /**
  * The scope of a budget. `person` has an `Author.id`. `place` has a term of an {@link Origin}, its `server`
@@ -45,20 +44,7 @@ export interface CallLabels {
   readonly operation: ModelOperation;
 }
 
-/** The labels by which a rating is counted. */
-export interface RatingLabels extends CallLabels {
-  /** The command that was answered. It is absent where messages were answered. */
-  readonly command?: string | undefined;
-  /** Names the answer and its attempt: one rating of each person counts. */
-  readonly answer: string;
-  /** The UTC day of the answer as `YYYY-MM-DD`. */
-  readonly day: string;
-}
-
-/**
- * Usage of one person in one channel with one model and operation on one day. Ratings that the person gave
- * are rows of their own, without calls, on the day of the answer.
- */
+/** Usage of one person in one channel with one model and operation on one day. */
 export interface UsageRow extends CallLabels, Required<BilledAmounts> {
   /** The UTC day as `YYYY-MM-DD`. */
   readonly day: string;
@@ -69,12 +55,6 @@ export interface UsageRow extends CallLabels, Required<BilledAmounts> {
   readonly estimatedCalls: number;
   /** The number of calls whose model has no known price. They are not part of `costUsd`. */
   readonly unpricedCalls: number;
-  /**
-   * The command that a rated answer belongs to. It is absent for answers to messages, and in rows with calls.
-   */
-  readonly command?: string;
-  readonly goodRatings: number;
-  readonly badRatings: number;
 }
 
 /** An amount that is reserved for one call. */
@@ -145,8 +125,6 @@ export interface SpendingLedger {
   ): Promise<Reservation | SpentBudget>;
   /** Frees the reserve and counts what was used, or nothing for `undefined`. Repeating it changes nothing. */
   settle(reservation: Reservation, used: SettledCall | undefined, now: number): Promise<void>;
-  /** Counts a person's rating of an answer in the place of an earlier one. Repeating it changes nothing. */
-  rate(labels: RatingLabels, rating: Rating, now: number): Promise<void>;
   /** What a scope has spent in the period of `now`, by default the day, without reserves. */
   spentUsd(scope: BudgetScope, now: number, period?: BudgetPeriod): Promise<number>;
   /** Who has spent most on the day of `now`, as {@link spentUsd} counts it. Keys are left out. */
@@ -157,7 +135,7 @@ export interface SpendingLedger {
    */
   tell(budget: Budget, percent: number, now: number): Promise<boolean>;
   /**
-   * Usage by day, person, channel, model, operation and rated command, in any order. Kept for 400 days, or
+   * Usage by day, person, channel, model and operation, in any order. Kept for 400 days, or
    * the retention if shorter.
    */
   usage(query: UsageQuery): Promise<readonly UsageRow[]>;

@@ -125,9 +125,6 @@ const columns: Readonly<Record<string, (row: UsageRow, names: Names) => string |
   cost_usd: (row) => row.costUsd,
   estimated_calls: (row) => row.estimatedCalls,
   unpriced_calls: (row) => row.unpricedCalls,
-  command: (row) => row.command ?? "",
-  good_ratings: (row) => row.goodRatings,
-  bad_ratings: (row) => row.badRatings,
 };
 
 /**
@@ -183,8 +180,6 @@ const sums = [
   "costUsd",
   "estimatedCalls",
   "unpricedCalls",
-  "goodRatings",
-  "badRatings",
 ] as const;
 
 /** Sums of usage rows, with amounts as in {@link UsageRow}. */
@@ -200,7 +195,7 @@ export interface UsageGroup extends UsageSum {
 }
 
 /** The sum of no rows. */
-export const noUsage = toSum(() => 0);
+const noUsage = toSum(() => 0);
 
 /** Adds up rows or groups. */
 export function sumUsage(rows: readonly UsageSum[]): UsageSum {

@@ -196,8 +196,6 @@ describeStores("spending", (current) => {
       costUsd: 0.75,
       estimatedCalls: 1,
       unpricedCalls: 0,
-      goodRatings: 0,
-      badRatings: 0,
     };
     const others = { day: "2026-07-27", ...bob, calls: 1, audioSeconds: 1.5, costUsd: 0, unpricedCalls: 1 };
     const month = { fromDay: "2026-07-01", toDay: today };
@@ -220,38 +218,6 @@ describeStores("spending", (current) => {
     );
     expect(Number.isSafeInteger((await spending.spentUsd(everybody, noon)) * 1e9)).toBe(true);
     expect(await spending.spentUsd(everybody, noon)).toBeGreaterThanOrEqual(1);
-  });
-
-  it("counts one rating of each person and answer, by model and command, and forgets it with the person", async () => {
-    const store = await open();
-    const { spending } = store;
-    const of = (personId: string, answer: string, command?: string) =>
-      ({ personId, channel: "c", model: "m", operation: "chat", day: today, answer, command }) as const;
-    await spending.rate(of("discord:1", "a"), "good", noon);
-    await spending.rate(of("discord:1", "a"), "good", noon);
-    await spending.rate(of("discord:1", "b"), "good", noon);
-    await spending.rate(of("discord:1", "b"), "bad", noon);
-    await spending.rate(of("discord:1", "c", "ask"), "bad", noon);
-    await spending.rate(of("discord:2", "a"), "bad", noon);
-    // Longer ago than usage is kept.
-    await spending.rate({ ...of("discord:2", "old"), day: "2020-01-01" }, "good", noon);
-    const rated = async (query: { fromDay: string; personId?: string }) =>
-      (await spending.usage({ toDay: today, ...query }))
-        .map(({ personId, command = "", calls, goodRatings, badRatings }) =>
-          [personId, command, calls, goodRatings, badRatings].join(" "),
-        )
-        .toSorted();
-    expect(await rated({ fromDay: today })).toEqual([
-      "discord:1  0 1 1",
-      "discord:1 ask 0 0 1",
-      "discord:2  0 0 1",
-    ]);
-    expect(await rated({ fromDay: today, personId: "discord:2" })).toEqual(["discord:2  0 0 1"]);
-    expect(await rated({ fromDay: "2019-12-01", personId: "discord:2" })).toHaveLength(1);
-    await store.erasure.forgetAuthor(undefined, "discord:1");
-    expect(await rated({ fromDay: today })).toEqual(["discord:2  0 0 1"]);
-    await spending.forgetPeople("discord:");
-    expect(await rated({ fromDay: today })).toEqual([]);
   });
 
   it("forgets a person's usage, and not that it was spent", async () => {

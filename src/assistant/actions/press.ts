@@ -10,10 +10,8 @@ import {
   type PressResult,
 } from "../../core/press.ts";
 import type { Receiver } from "../../core/platform.ts";
-import type { SpendingLedger } from "../../core/spending.ts";
 import type { Conversations, Rating, StoredMessage } from "../../core/storage.ts";
 import type { Meter } from "../../core/telemetry.ts";
-import { toUtcDay } from "../../support/clock.ts";
 import { createRecent } from "../../support/recent.ts";
 import { inLanguage, translate } from "../../words/translate.ts";
 import { toLanguage } from "../../words/languages.ts";
@@ -37,7 +35,6 @@ interface PressOptions extends AnswerAnewOptions {
   readonly expectAllowed: (asker: Asker) => Promise<void>;
   readonly steering: Steering;
   readonly forms: SettingsForms;
-  readonly ledger: Pick<SpendingLedger, "rate">;
   /** Unix milliseconds. */
   readonly now: () => number;
   readonly meter: Meter;
@@ -47,7 +44,7 @@ type Handler = (press: Press, by: Actor) => Promise<PressResult>;
 
 /** Creates {@link Receiver.press}, which runs what people press. */
 export function createPress(options: PressOptions): Receiver["press"] {
-  const { conversations, expectAllowed, forms, ledger, meter, now, steering } = options;
+  const { conversations, expectAllowed, forms, meter, now, steering } = options;
   const anew = createAnswerAnew(options);
   const isFirstClick = createDoubleClicks(now);
 
@@ -85,27 +82,15 @@ export function createPress(options: PressOptions): Receiver["press"] {
     return { kind: "told", markdown, ...(sources === undefined ? {} : { sources }) };
   }
 
-  /** Keeps a person's rating of an answer, and counts it by model and command. */
+  /** Keeps a person's rating with the answer. */
   function rate(rating: Rating): AnswerHandler {
-    return async ({ conversationId, message, attempt }, _, { platform, author, origin }) => {
+    return async ({ conversationId, message, attempt }, _, { platform, author }) => {
       // The button of an answer that was replaced must not rate the one in its place.
       if (attempt !== undefined && attempt !== (message.attempt ?? 1)) return { kind: "gone" };
       const outcome = await conversations.rate(conversationId, message.id, { personId: author.id, rating });
       if (outcome === "gone") return { kind: "gone" };
       const last = message.receipt?.calls.at(-1);
       const model = last?.model ?? last?.asked ?? "";
-      // A rating that is stored already is counted too, since the process may have ended before it was
-      // counted.
-      const labels = {
-        personId: author.id,
-        channel: origin?.channel,
-        model,
-        operation: last?.operation ?? "chat",
-        command: message.command,
-        answer: `${message.id} ${message.attempt ?? 1}`,
-        day: toUtcDay(message.createdAt),
-      } as const;
-      await ledger.rate(labels, rating, now());
       if (outcome === "rated") meter({ kind: "rated", platform, rating, model });
       return { kind: "told", markdown: translate("press.rated") };
     };

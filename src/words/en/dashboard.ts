@@ -98,8 +98,6 @@ export const dashboardMessages = {
   "dashboard.tokens-out": "Tokens out",
   "dashboard.pictures": "Pictures",
   "dashboard.audio": "Audio",
-  "dashboard.rated-good": "Rated good",
-  "dashboard.rated-bad": "Rated bad",
   "dashboard.full": "What is full",
   "dashboard.full.budget": "Budget of today, everybody",
   "dashboard.full.person-budget": "What one person may spend today",

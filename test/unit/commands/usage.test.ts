@@ -95,8 +95,6 @@ describe("/usage", () => {
       costUsd: index,
       estimatedCalls: 1,
       unpricedCalls: 0,
-      goodRatings: 0,
-      badRatings: 0,
     }));
     world.store.spending.usage = () => Promise.resolve(rows);
     const { text } = await use({ by: "person" }, root);

@@ -223,8 +223,6 @@ function usageTable(caption, sums, names) {
     [word("dashboard.tokens-out"), (sum) => number(sum.completionTokens), (sum) => sum.completionTokens],
     [word("dashboard.pictures"), (sum) => number(sum.images), (sum) => sum.images],
     [word("dashboard.audio"), (sum) => duration(sum.audioSeconds * 1000), (sum) => sum.audioSeconds],
-    [word("dashboard.rated-good"), (sum) => number(sum.goodRatings), (sum) => sum.goodRatings],
-    [word("dashboard.rated-bad"), (sum) => number(sum.badRatings), (sum) => sum.badRatings],
   ];
   const used = columns.filter(([, , amount]) => sums.some((sum) => amount(sum) > 0));
   return table(

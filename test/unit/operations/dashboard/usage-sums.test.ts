@@ -15,8 +15,6 @@ const row = (more: Partial<UsageRow>): UsageRow => ({
   costUsd: 0.5,
   estimatedCalls: 0,
   unpricedCalls: 0,
-  goodRatings: 0,
-  badRatings: 0,
   ...more,
 });
 
@@ -48,17 +46,4 @@ test("names at most 20 people and places", () => {
   expect(sums.people).toHaveLength(20);
   expect(sums.people[0]?.key).toBe("slack:T1:U49");
   expect(sums.total.calls).toBe(1225);
-});
-
-test("counts ratings by model, also of answers that others have asked for", () => {
-  const { models, total } = toUsageSums([
-    row({}),
-    row({ calls: 0, personId: "discord:7", command: "ask", goodRatings: 2 }),
-    row({ calls: 0, model: "other", badRatings: 1 }),
-  ]);
-  expect(models.map(({ key, goodRatings, badRatings }) => [key, goodRatings, badRatings])).toEqual([
-    ["m", 2, 0],
-    ["other", 0, 1],
-  ]);
-  expect(total).toMatchObject({ calls: 1, goodRatings: 2, badRatings: 1 });
 });
