@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { unlessMissing } from "../../support/unless-missing.ts";
@@ -21,7 +22,7 @@ export const sqliteStore: StoreBackend = {
     ]);
     const file = resolve(pathOf(url));
     const folder = join(dirname(file), "blobs");
-    const isNew = (await unlessMissing(stat(file))) === undefined;
+    const isNew = !existsSync(file);
     const backend = openSqliteBackend(file, options);
     // Who restores a backup may have put only one of the two in its place.
     if (isNew && ((await unlessMissing(readdir(folder))) ?? []).length > 0)

@@ -36,7 +36,7 @@ export function createSandbox(options: SandboxOptions) {
         "sandbox/chat": async () => ({
           text: await answerChat(body, (image) => loadImage(image, describePicture)),
         }),
-        "sandbox/image": () => answerWithPicture(body),
+        "sandbox/image": () => answerWithPicture(body, loadImage),
       }[body.model];
       if (answer === undefined) throw unsupportedModel(body.model, "chat");
       await sendAnswer(exchange, body, await answer(), options.wordDelayMs);
@@ -90,9 +90,12 @@ interface SandboxAnswer {
   readonly image?: string;
 }
 
-/** Makes the chat answer of `sandbox/image`: a card with the words of the last message. */
-async function answerWithPicture(body: ChatBody): Promise<SandboxAnswer> {
-  const message = body.messages.findLast(({ role }) => role === "user");
+/** Makes the chat answer of `sandbox/image`: a card with the words of a message whose pictures can be read. */
+async function answerWithPicture(body: ChatBody, loadImage: LoadImage): Promise<SandboxAnswer> {
+  const index = body.messages.findLastIndex(({ role }) => role === "user");
+  const message = body.messages[index];
+  for (const image of message === undefined ? [] : imagesOf(message, index))
+    await loadImage(image, describePicture);
   const prompt = message === undefined ? "" : withoutAuthor(textOf(message).slice(0, 4000));
   const png = await drawCard(prompt, { widthPx: 1024, heightPx: 1024 });
   return {
