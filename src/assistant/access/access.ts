@@ -121,7 +121,8 @@ function termProblem(term: string, terms: AccessTerms, shown: string): string | 
   const form = pattern !== undefined && Object.hasOwn(pattern, kind) ? pattern[kind] : undefined;
   if (form === undefined) {
     const near = nearestName(`${platform}:${kind}`, known);
-    const meant = near === undefined ? userTerm(term, terms) : `${near}:<id>`;
+    const own = isNoSecret.test(term) ? userTerm(term, terms) : undefined;
+    const meant = near === undefined ? own : `${near}:<id>`;
     const values = { term: shown, known: known.map((one) => `${one}:<id>`).join(", ") };
     return meant === undefined
       ? translate("setting.problem.term-kind", values)

@@ -10,9 +10,6 @@ import { shortLeaseMs, useInstances } from "./instances.ts";
 
 const start = useInstances();
 
-/** These are the embedded gateway's models, which draw. */
-const sandbox = { GATEWAY_BASE_URL: "", CHAT_MODEL: "" };
-
 /** Returns pairs of turns of one conversation that overlapped in time. */
 function overlaps(turns: readonly SlowTurn[], conversationOf: (label: string) => string): string[] {
   const found: string[] = [];
@@ -214,32 +211,6 @@ describe.skipIf(!has("redis"))("several instances on one Redis", () => {
     for (const label of ["#s2x", "#d2x"]) expect(await world.answered(label)).toHaveLength(1);
     expect(world.shown().map(({ id }) => id)).toEqual(before);
     expect(gateway.turns).toHaveLength(6);
-  });
-
-  it("draw once where Again is pressed twice, though each press comes to another instance", async () => {
-    const world = await start(0);
-    const { slack } = world;
-    await world.start({ settings: sandbox });
-    const ana = slack.person("Ana");
-    const channel = slack.channel("general", [ana]);
-    const withButtons = () =>
-      channel.saidByBot().filter(({ buttons }) => buttons.some(({ label }) => label === "Again"));
-    const pictures = () => channel.saidByBot().flatMap(({ files }) => files);
-    const drawn = (count: number) =>
-      vi.waitUntil(() => withButtons().length >= count, { timeout: 20_000, interval: 50 });
-    await ana.usesCommand("/imagine", "a red fox size:64x64", { channel: channel.id });
-    await drawn(1);
-    await world.start({ settings: sandbox });
-    const [picture] = withButtons();
-    await Promise.all([1, 2].map(() => ana.clicks(picture!, "Again", { channel: channel.id })));
-    await drawn(2);
-    // This is drawn after whatever the presses have begun.
-    await ana.usesCommand("/imagine", "a blue fox size:64x64", { channel: channel.id });
-    await vi.waitUntil(() => pictures().some(({ altText }) => altText === "a blue fox"), {
-      timeout: 20_000,
-      interval: 50,
-    });
-    expect(pictures().map(({ altText }) => altText)).toEqual(["a red fox", "a red fox", "a blue fox"]);
   });
 });
 

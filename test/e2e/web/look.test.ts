@@ -82,7 +82,7 @@ describe.skipIf(!has("chromium"))("the look of what is said on the page", () => 
         expect(x + width).toBeLessThanOrEqual(390);
         expect(width).toBeGreaterThan(30);
       }
-      for (const label of ["Copy this answer", "Regenerate", "Other model", "Details", "Branch"])
+      for (const label of ["Copy this answer", "Details", "Branch"])
         await foot.getByRole("button", { name: label, exact: true }).waitFor();
       expect(script.left()).toBe(0);
     });
