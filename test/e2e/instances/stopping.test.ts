@@ -120,7 +120,12 @@ describe.skipIf(!has("redis"))("Stop that another instance gets than the one tha
     const shown = await running.slack.waitFor("the end", end);
     expect(shown).toMatchObject({ ts: message.ts });
     expect(shown.body).toContain("re #a");
-    expect(shown.buttons.map(({ label }) => label)).toEqual(["Regenerate", "Other model", "Details"]);
+    expect(shown.buttons.map(({ label }) => label)).toEqual([
+      "Regenerate",
+      "Other model",
+      "Continue",
+      "Details",
+    ]);
     expect(running.gateway.turns).toHaveLength(1);
   });
 
