@@ -53,7 +53,7 @@ describe("parley doctor", () => {
       });
       expect(await doctor.ended).toBe(0);
       expect(doctor.output()).toContain(`✓ Port  ${port} on 127.0.0.1 is used by a running Parley`);
-      expect(doctor.output()).toMatch(/✓ Store {7}SQLite file \S+, version 4/);
+      expect(doctor.output()).toMatch(/✓ Store {7}SQLite file \S+, version 5/);
     } finally {
       await parley.remove();
     }

@@ -74,6 +74,8 @@ describe("nine processes on one store, of which eight are killed (SIGKILL)", () 
       settings: {
         GATEWAY_BASE_URL: gateway.baseUrl,
         CHAT_MODEL: "m",
+        // A store is opened with the keys that it was filled with, which an installed app needs.
+        STORE_ENCRYPTION_KEYS: opened.get("installed")?.settings["STORE_ENCRYPTION_KEYS"] ?? "",
         ...Object.assign({}, ...served.map(({ settings }) => settings)),
         ...(isOwn ? { DIE_AT: dieAt } : {}),
       },
