@@ -104,7 +104,7 @@ describe("checks", () => {
       expect(await check()).toBe(`Checks
   ✓ Token     accepted: the bot is parley
   ✓ Intents   the Message Content Intent is on
-  ✓ Servers   in 1 server, with every permission (channels may still deny some)
+  ✓ Servers   in 1 server, with every permission (channels may still deny some); invite it to more: https://discord.com/oauth2/authorize?client_id=${simulator.world.applicationId}&scope=bot+applications.commands&permissions=309237746688
   ✓ Commands  ${simulator.world.commands.length} registered
 
 All right.
