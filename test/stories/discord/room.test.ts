@@ -234,9 +234,10 @@ describe("/summarize", () => {
       ben.sends({ channel: thread, text: `${index}: ${"words ".repeat(300)}` });
     ada.usesCommand("summarize", { private: false }, { channel: thread });
     const [answer] = await story.settled(thread);
-    const parts = story.chats().length - 1;
-    expect(parts).toBeGreaterThanOrEqual(8);
-    expect(story.said(parts)[0]).toContain(`[Notes on part ${parts} of ${parts}]`);
+    // The conversation itself may be summed up after it, in a request of its own.
+    const first = story.chats().map((_, index) => story.said(index)[0]);
+    expect(first[8]).toContain("[Notes on part 8 of 8]");
+    expect(first.filter((text) => text?.includes("[Notes on part "))).toHaveLength(1);
     expect(answer?.text).toMatch(/\d+ older messages were left out/);
   });
 
