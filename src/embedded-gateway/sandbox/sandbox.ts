@@ -90,7 +90,7 @@ interface SandboxAnswer {
   readonly image?: string;
 }
 
-/** Makes the chat answer of `sandbox/image`: a card with the words of a message whose pictures can be read. */
+/** Makes the chat answer of `sandbox/image`: a card with the words of the last message. */
 async function answerWithPicture(body: ChatBody, loadImage: LoadImage): Promise<SandboxAnswer> {
   const index = body.messages.findLastIndex(({ role }) => role === "user");
   const message = body.messages[index];
