@@ -125,7 +125,7 @@ describe.skipIf(!has("chromium"))("what was attached to a chat and not sent", ()
     script.answer(hanging("It goes on"));
     const { page } = await story.open();
     await send(page, "Busy");
-    await page.getByText("It goes on").waitFor();
+    await page.locator(".from-parley").getByText("It goes on").first().waitFor();
     await attach(page, "notes.txt");
     await send(page, "Second");
     const waits = page.locator(".from-user", { hasText: "Second" });
@@ -287,9 +287,9 @@ describe.skipIf(!has("chromium"))("a chat of private calls alone", () => {
     await page.getByText("All that was said here was private").waitFor();
     expect(await page.getByText("There is no chat at this address").count()).toBe(0);
     await send(page, "Now aloud");
-    await page.getByText("For the record.").waitFor();
+    await page.locator(".from-parley").getByText("For the record.").waitFor();
     await page.reload();
-    await page.getByText("For the record.").waitFor();
+    await page.locator(".from-parley").getByText("For the record.").waitFor();
     expect(await page.getByText("All that was said here was private").count()).toBe(0);
   });
 });
@@ -301,7 +301,7 @@ describe.skipIf(!has("chromium"))("an answer that a person stops with Esc", () =
     script.answer(hanging("One two"));
     const { page } = await story.open();
     await send(page, "Count with me");
-    await page.getByText("One two").waitFor();
+    await page.locator(".from-parley").getByText("One two").first().waitFor();
     await page.keyboard.press("Escape");
     await answerAfter(page, 0);
     const answer = page.locator(".from-parley").first();
