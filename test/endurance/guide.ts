@@ -15,7 +15,7 @@ const copied = [
   "rooms.config.ts",
   "oxlint.config.ts",
   ...["platform", "platform-buttons", "platform-subject", "reply"].map((name) => `test/contract/${name}.ts`),
-  ...["commands", "empty-overview", "no-forms", "recording-receiver", "silent-log"].map(
+  ...["commands", "empty-overview", "no-forms", "placing", "recording-receiver", "silent-log"].map(
     (name) => `test/support/${name}.ts`,
   ),
 ];

@@ -17,7 +17,7 @@ const turns = 30;
 
 const openEvent = (n: number): BackendChange[] => {
   const event = eventOf(`many:${n}`, `test:${n}`);
-  const value = JSON.stringify({ value: { event, acceptedAt: n } });
+  const value = JSON.stringify({ value: { event, acceptedAt: n, state: "open" } });
   return [{ kind: "set", at: entryAt.event(event.key), value, expires: undefined }, ...indexOpen(event, n)];
 };
 const message = (n: number): BackendChange[] => [

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runParley, type RunningParley } from "../../e2e/process/run-parley.ts";
+import { soonAgain } from "../../simulators/discord/session-starts.ts";
 import { createDiscordSimulator } from "../../simulators/discord/simulator.ts";
 import { startSlowGateway } from "../../simulators/gateway/slow-gateway.ts";
 import { startRedis } from "../../support/redis-server.ts";
@@ -74,7 +75,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
   const { minutes, servers = 1000, chatsPerSecond = 100, asksPerSecond = 3, log } = options;
   const folder = await mkdtemp(join(tmpdir(), "parley-soak-"));
   const [discord, gateway, redis] = await Promise.all([
-    createDiscordSimulator({ sessionStarts: { recommendedShards: shardCount } }),
+    createDiscordSimulator({ sessionStarts: { ...soonAgain, recommendedShards: shardCount } }),
     startSlowGateway(600),
     startRedis(),
   ]);
