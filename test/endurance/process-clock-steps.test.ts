@@ -84,7 +84,6 @@ async function startWorld(settings: Readonly<Record<string, string>> = {}) {
 }
 
 const steps = [
-  { step: "+11 minutes", ms: 11 * minuteMs },
   { step: "+1 day", ms: dayMs },
   { step: "-1 day", ms: -dayMs },
 ];
