@@ -77,7 +77,9 @@ export function createPlacing({
     if (isPeoples || state.answerTo !== "addressed") return known;
     const { settings } = state;
     const messages = await state.messages();
-    const asked = askedAt(stands.conversationId, facts.authorId);
+    const asked =
+      askedAt(stands.conversationId, facts.authorId) ??
+      (await rules.askedAt(stands.conversationId, facts.authorId));
     return { ...known, before: toSaidBefore(facts, { settings, messages }, asked) };
   }
 

@@ -50,6 +50,11 @@ export function createThreadRules(options: {
   }
 
   return {
+    /** When a person's question was sent that another process has accepted there and not yet answered. */
+    async askedAt(conversationId: string, authorId: string): Promise<number | undefined> {
+      const open = await options.inbox.listOpenIn(conversationId);
+      return open.findLast(({ event }) => event.author.id === authorId)?.event.sentAt;
+    },
     ofChannel: (place: Place): Promise<PlaceSettings> => rules.settingsOf(place),
     ofThread,
     /** Which messages of a thread are answered. It is `undefined` where nothing of the thread is known. */
