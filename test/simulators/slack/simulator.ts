@@ -29,8 +29,6 @@ export interface SlackSimulator extends SimulatedWorkspace {
   readonly calls: readonly ApiCall[];
   /** The number of open sockets. */
   readonly connections: number;
-  /** How many pings of the app have arrived over its sockets. */
-  readonly pings: number;
   /** Adds another workspace, where the app is not installed yet. */
   addWorkspace(options?: { readonly enterpriseId?: string }): SimulatedWorkspace;
   /** Approves the app as a person of the workspace does. Returns where Slack redirects the browser to. */
@@ -50,7 +48,7 @@ export interface SlackSimulator extends SimulatedWorkspace {
   refuseMarkdown(words: string): void;
   /** Makes the next call of `method` fail. With `afterEffect` only its response is lost. */
   fail(method: string, fault: Fault): void;
-  /** Ends all connections ten seconds after a warning, as Slack does every few hours. */
+  /** Ends the oldest connection ten seconds after a warning, as Slack does with each every few hours. */
   recycleConnections(): void;
   /** Terminates all sockets. */
   cutConnections(): void;
@@ -219,7 +217,6 @@ export async function createSlackSimulator(options: SimulatorOptions = {}): Prom
     {
       ...Object.getOwnPropertyDescriptors(own),
       connections: { get: () => hub.connections, enumerable: true },
-      pings: { get: () => hub.pings, enumerable: true },
     },
   ) as unknown as SlackSimulator;
   return simulator;

@@ -39,12 +39,10 @@ export interface SocketHub {
     type: "slash_commands" | "interactive",
     payload: Fields,
   ): Promise<{ readonly ack: Fields } | { readonly failed: "timeout" | "disconnected" | "refused" }>;
-  /** Ends all connections ten seconds after a warning, as Slack does every few hours. */
+  /** Ends the oldest connection ten seconds after a warning, as Slack does with each every few hours. */
   recycle(): void;
   /** Terminates all connections without a close handshake. */
   cut(): void;
-  /** How many pings of the app have arrived. */
-  readonly pings: number;
   /**
    * Lets nothing pass over the open connections and tells neither side, as when a router forgets them. Slack
    * gives them up after 30 seconds.
@@ -84,7 +82,6 @@ export function createSocketHub(
   >();
   const silent = new WeakSet<WebSocket>();
   let turn = 0;
-  let pings = 0;
   const openSockets = (): WebSocket[] => [...sockets].filter((socket) => socket.readyState === socket.OPEN);
 
   function receive(raw: string): void {
@@ -196,9 +193,6 @@ export function createSocketHub(
       const beat = setInterval(() => {
         if (!silent.has(socket)) socket.ping();
       }, 5000);
-      socket.on("ping", () => {
-        pings += 1;
-      });
       socket.on("message", (data) => receive((data as Buffer).toString("utf8")));
       socket.on("close", () => {
         clearInterval(beat);
@@ -250,22 +244,18 @@ export function createSocketHub(
         );
       }),
     recycle() {
-      const ending = openSockets();
-      const say = (reason: string) => {
-        for (const socket of ending)
-          if (socket.readyState === socket.OPEN) socket.send(JSON.stringify({ type: "disconnect", reason }));
-      };
+      const [ending] = openSockets();
+      if (ending === undefined) return;
+      const say = (reason: string) => ending.send(JSON.stringify({ type: "disconnect", reason }));
       say("warning");
       clock.after(warningMs, () => {
+        if (ending.readyState !== ending.OPEN) return ending.terminate();
         say("refresh_requested");
-        for (const socket of ending) socket.close(1000);
+        ending.close(1000);
       });
     },
     cut() {
       for (const socket of sockets) socket.terminate();
-    },
-    get pings() {
-      return pings;
     },
     silence() {
       for (const socket of sockets) {
