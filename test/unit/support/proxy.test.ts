@@ -1,11 +1,13 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Worker } from "node:worker_threads";
-import { getGlobalDispatcher, setGlobalDispatcher, WebSocket } from "undici";
+import { getGlobalDispatcher, setGlobalDispatcher } from "undici";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { createDownloader, type LookupAll } from "../../../src/media/guarded-download.ts";
-import { createClientFetch } from "../../../src/platforms/slack/transport/durable-app.ts";
+import { createSlackPlatform } from "../../../src/platforms/slack/platform.ts";
 import { adoptProxies, describeProxies, readProxies } from "../../../src/support/proxy.ts";
+import { silentLog } from "../../support/silent-log.ts";
+import { createSlackReceiver } from "../../support/slack-receiver.ts";
 import { createTestClient, failureOf, never } from "../gateway/harness.ts";
 
 const open: (() => unknown)[] = [];
@@ -117,18 +119,23 @@ describe("downloads", () => {
 
 describe("the platforms", () => {
   it("Slack is called through the proxy, with its socket", async () => {
-    const proxy = await startProxy(() => ({ ok: true }));
+    const proxy = await startProxy(() => ({ ok: true, url: "wss://socket.slack.test/" }));
     adoptProxies({ HTTP_PROXY: proxy.url });
-    const slack = await createClientFetch()("http://slack.test/api/auth.test");
-    expect(await slack.text()).toBe('{"ok":true}');
     await fetch("http://slack.test/api/files");
-    const socket = new WebSocket("wss://socket.slack.test/");
-    await new Promise((resolve) => {
-      socket.addEventListener("error", resolve);
+    const slack = createSlackPlatform({
+      apiUrl: "http://slack.test/api/",
+      botToken: "xoxb-1",
+      appToken: "xapp-1",
+      commands: new Map(),
+      log: silentLog,
     });
+    open.push(() => slack.stop());
+    const receiver = createSlackReceiver();
+    expect(await failureOf(slack.start(receiver, receiver))).toMatchObject({ code: "platform-unreachable" });
     expect(proxy.seen).toEqual([
-      "GET http://slack.test/api/auth.test",
       "GET http://slack.test/api/files",
+      "POST http://slack.test/api/auth.test",
+      "POST http://slack.test/api/apps.connections.open",
       "CONNECT socket.slack.test:443",
     ]);
   });

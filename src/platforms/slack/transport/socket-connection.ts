@@ -1,6 +1,7 @@
 import { SocketModeReceiver } from "@slack/bolt";
 import { ParleyError } from "../../../core/errors.ts";
 import type { PlatformHealth } from "../../../core/platform.ts";
+import { adoptedProxies, createDispatcher } from "../../../support/proxy.ts";
 import { backoffMs, backoffs, retry } from "../../../support/retry.ts";
 import { toFailedHealth, type Connection, type ConnectionOptions } from "./connection.ts";
 import type { DurableApp } from "./durable-app.ts";
@@ -101,6 +102,8 @@ function createSocket(
     appToken,
     logger: bolt.logger,
     autoReconnectEnabled: false,
+    // Without one, the client connects directly, also where this process has a proxy.
+    dispatcher: adoptedProxies() === undefined ? undefined : createDispatcher({ allowH2: false }),
     installerOptions: { clientOptions: bolt.clientOptions() },
     async processEventErrorHandler({ error }) {
       log.warn({ err: error }, "event not accepted; Slack will deliver it again");
