@@ -12,7 +12,7 @@ interface SocketConnectionOptions extends ConnectionOptions {
 }
 
 /**
- * Slack ends a connection some hours after it was opened, and the next one is open some seconds later. Two that
+ * Slack ends a connection some hours after it was opened, and the next one is open seconds later. Two that
  * were opened so far apart do not end at once, and Slack delivers over the other one meanwhile.
  */
 const secondAfterMs = 10 * 60_000;
@@ -88,8 +88,8 @@ interface Socket {
 }
 
 /**
- * Makes one connection of Bolt's receiver, which pings it. The client's own way to connect again ends with the
- * first call of `apps.connections.open` that fails.
+ * Makes one connection of Bolt's receiver, which pings it. The client's own reconnection ends with the first
+ * call of `apps.connections.open` that fails.
  * @param onChange is called when it is open, has ended, or could not be opened
  */
 function createSocket(
