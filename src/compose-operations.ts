@@ -188,7 +188,7 @@ export function createConfiguredDashboard(
       gateway: { description: gateway.describe(), state: () => gateway.watch.known() },
       store,
       usage: (query) => store.spending.usage(query),
-      spentTodayUsd: () => store.spending.spentUsd({ kind: "deployment" }, systemClock.now()),
+      spentToday: () => store.spending.spent({ kind: "deployment" }, systemClock.now()),
       highestSpender: () => store.spending.highestSpender(systemClock.now()),
       budgets: { dayUsd: config.BUDGET_DAY_USD, personDayUsd: config.BUDGET_PERSON_DAY_USD },
       history,

@@ -138,6 +138,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
     ...spending,
     places: { budgetsFor: (caller) => settings.rules.budgetsFor(caller) },
     gateway,
+    meter: options.meter,
     log,
     now,
   });

@@ -110,6 +110,7 @@ export function createRollingSummary({
         until: end,
         messages: before.messages + messages.length,
         ...(costUsd === undefined ? {} : { costUsd }),
+        ...(before.isEstimated === true || made?.isEstimated === true ? { isEstimated: true } : {}),
         ...(oldestAt === Infinity ? {} : { oldestAt }),
       };
       const { value: now, unchanged: unchangedNow } = await store.observe<StoredSummary>(at);

@@ -5,6 +5,7 @@ import {
   type BudgetScope,
   type SettledCall,
   type SpendingLedger,
+  type Spent,
   type UsageQuery,
   type UsageRow,
 } from "../core/spending.ts";
@@ -66,6 +67,17 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
       ...[current, current + 1, current + 2].map((each) => ({ index: indexes.reserved(each), member })),
     ];
   };
+
+  async function readSpent(index: string, member: string): Promise<Spent> {
+    const terms = [
+      { index, member },
+      { index, member: toEstimated(member) },
+    ];
+    // Every sum exceeds this limit, so the scores are read and nothing is written.
+    const passed = await store.count([{ terms, max: Number.MIN_SAFE_INTEGER }], []);
+    const [spent = 0, estimated = 0] = passed?.scores ?? [];
+    return { spentUsd: spent / nanoPerUsd, isEstimated: estimated > 0 };
+  }
 
   async function countedPeople(idPrefix: string): Promise<readonly string[]> {
     const prefix = indexes.usageDaysOf(idPrefix);
@@ -176,14 +188,8 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
       );
     },
 
-    async spentUsd(scope, now, period = "day") {
-      // Every sum exceeds this limit, so the scores are read and nothing is written.
-      const terms = [
-        { index: indexes.spent(periodsOf(toUtcDay(now))[period].name), member: toMember(scope) },
-      ];
-      const passed = await store.count([{ terms, max: Number.MIN_SAFE_INTEGER }], []);
-      return (passed?.scores[0] ?? 0) / nanoPerUsd;
-    },
+    spent: (scope, now, period = "day") =>
+      readSpent(indexes.spent(periodsOf(toUtcDay(now))[period].name), toMember(scope)),
 
     async highestSpender(now) {
       const index = indexes.spent(toUtcDay(now));
@@ -192,7 +198,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
         const page = await store.readIndex(index, { order: "highest-first", max: pageSize, after });
         const first = page.find(({ member }) => member.startsWith(prefix));
         if (first !== undefined)
-          return { personId: first.member.slice(prefix.length), spentUsd: first.score / nanoPerUsd };
+          return { personId: first.member.slice(prefix.length), ...(await readSpent(index, first.member)) };
         after = page.at(-1);
         if (page.length < pageSize) return undefined;
       }
@@ -231,7 +237,9 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
         const isOfScopes = ofScopes.some((name) => index.startsWith(name));
         if (!isOfScopes && !index.startsWith(indexes.turnsPrefix)) continue;
         const prefix = isOfScopes ? toMember({ kind: "person", id: idPrefix }) : idPrefix;
-        const members = (await readMembers(store, index)).filter((member) => member.startsWith(prefix));
+        const members = (await readMembers(store, index)).filter((member) =>
+          [prefix, toEstimated(prefix)].some((one) => member.startsWith(one)),
+        );
         await writeBatches(
           store,
           members.map((member) => ({ kind: "remove-member", index, member }) as const),
@@ -263,6 +271,11 @@ function toMember(scope: BudgetScope): string {
   return scope.kind === "deployment" ? "deployment" : `${scope.kind}:${scope.id}`;
 }
 
+/** The member that has the part of a scope's spending that is estimated. */
+function toEstimated(member: string): string {
+  return `~${member}`;
+}
+
 function uniqueScopes(scopes: readonly BudgetScope[]): BudgetScope[] {
   return [...new Map(scopes.map((scope) => [toMember(scope), scope])).values()];
 }
@@ -287,8 +300,10 @@ function toReserves(scopes: readonly BudgetScope[], period: number, score: numbe
 }
 
 function toCharges(used: SettledCall, day: string, usageKeptUntil: number): IndexChange[] {
-  const score = Math.round(toNano(used.chargedUsd));
-  const members = score === 0 ? [] : uniqueScopes(used.scopes).map(toMember);
+  const { costUsd, isEstimated } = used.usage;
+  const score = Math.round(toNano(costUsd));
+  const charged = score === 0 ? [] : uniqueScopes(used.scopes).map(toMember);
+  const members = isEstimated ? [...charged, ...charged.map(toEstimated)] : charged;
   return [
     ...Object.values(periodsOf(day)).flatMap(({ name, end }): IndexChange[] => [
       ...members.map((member) => ({ kind: "add-score", index: indexes.spent(name), member, score }) as const),
@@ -358,17 +373,17 @@ type Measure = (typeof measures)[number];
 type UsageMember = readonly [string, string, string, UsageRow["operation"], Measure];
 
 /** The changes that add a call to its row of a day. A row is one member for each measure that is not 0. */
-function toUsageChanges({ labels, ...used }: SettledCall, day: string): IndexChange[] {
-  const { promptTokens = 0, completionTokens = 0, images = 0, audioSeconds = 0 } = used.amounts;
+function toUsageChanges({ labels, usage }: SettledCall, day: string): IndexChange[] {
+  const { promptTokens = 0, completionTokens = 0, images = 0, audioSeconds = 0 } = usage;
   const counts: Record<Measure, number> = {
     calls: 1,
     promptTokens,
     completionTokens,
     images,
     audioMs: audioSeconds * 1000,
-    costNano: (used.costUsd ?? 0) * 1e9,
-    estimatedCalls: used.isEstimated ? 1 : 0,
-    unpricedCalls: used.costUsd === undefined ? 1 : 0,
+    costNano: toNano(usage.costUsd),
+    estimatedCalls: usage.isEstimated ? 1 : 0,
+    unpricedCalls: usage.isAssumed === true ? 1 : 0,
   };
   return measures.flatMap((measure): IndexChange[] => {
     const score = toCount(counts[measure]);

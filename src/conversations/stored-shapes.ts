@@ -183,6 +183,7 @@ const shapes: Readonly<Record<Space, z.ZodType>> = {
     until: position,
     messages: number,
     costUsd: number.optional(),
+    isEstimated: flag.optional(),
     oldestAt: time.optional(),
     claim: z.optional(z.object({ token: text, until: position })),
   }),

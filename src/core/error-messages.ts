@@ -1,6 +1,13 @@
 import { replyButtons, type PressKind, type ReplyActionKind } from "./press.ts";
 import type { Budget, BudgetPeriod, BudgetScope, BudgetState } from "./spending.ts";
-import { currentLanguage, formatDate, formatUsd, translate, translateDeclared } from "../words/translate.ts";
+import {
+  currentLanguage,
+  formatCost,
+  formatDate,
+  formatUsd,
+  translate,
+  translateDeclared,
+} from "../words/translate.ts";
 import { oneLine, toInlineCode } from "./quoting.ts";
 import { isParleyError, isWebPage, type ErrorCode, type ParleyError } from "./errors.ts";
 
@@ -172,7 +179,7 @@ function renewalWords(period: BudgetPeriod, renewsAt: number, later: string): st
 
 /** Tells a person in one line that so much of a budget is spent. `now` is in Unix ms. */
 export function budgetNotice(
-  { scope, spentUsd, ...budget }: BudgetState,
+  { scope, spentUsd, isEstimated, ...budget }: BudgetState,
   percent: number,
   now: number,
 ): string {
@@ -181,7 +188,11 @@ export function budgetNotice(
   const used =
     spentUsd >= budgetUsd
       ? translate("error.budget.spent", { budget: name })
-      : translate("error.budget.passed", { budget: name, percent, left: formatUsd(budgetUsd - spentUsd) });
+      : translate("error.budget.passed", {
+          budget: name,
+          percent,
+          left: formatCost(budgetUsd - spentUsd, isEstimated),
+        });
   return `${used} ${renewalWords(period, renewsAt, toLater(renewsAt - now))}`;
 }
 

@@ -33,6 +33,8 @@ export type ModelOperation = Exclude<Operation, "models">;
 export interface Usage extends BilledAmounts {
   readonly costUsd?: number;
   readonly isEstimated: boolean;
+  /** Whether `costUsd` is at an assumed price, because the model has no known one. It is estimated then. */
+  readonly isAssumed?: true;
 }
 
 /** An image in an answer. */

@@ -1,5 +1,5 @@
 import type { Asker } from "./access.ts";
-import type { ModelOperation, BilledAmounts } from "./gateway.ts";
+import type { ModelOperation, BilledAmounts, Usage } from "./gateway.ts";
 
 /**
  * The scope of a budget. `person` has an `Author.id`. `place` has a term of an {@link Origin}, its `server`
@@ -24,6 +24,8 @@ export interface Budget {
 /** A budget with the amount that was spent in its current period. */
 export interface BudgetState extends Budget {
   readonly spentUsd: number;
+  /** Whether a part of `spentUsd` is estimated. */
+  readonly isEstimated: boolean;
   /** Unix ms when the whole budget is free again. */
   readonly renewsAt: number;
 }
@@ -49,11 +51,11 @@ export interface UsageRow extends CallLabels, Required<BilledAmounts> {
   /** The UTC day as `YYYY-MM-DD`. */
   readonly day: string;
   readonly calls: number;
-  /** The cost that the gateway reported or that follows from the model's price. */
+  /** What the calls cost, as budgets count it. */
   readonly costUsd: number;
-  /** The number of calls whose cost is computed or whose amounts are estimated. */
+  /** The number of calls whose cost or amounts are estimated. */
   readonly estimatedCalls: number;
-  /** The number of calls whose model has no known price. They are not part of `costUsd`. */
+  /** How many of the estimated calls count at an assumed price, because their model has no known one. */
   readonly unpricedCalls: number;
 }
 
@@ -77,18 +79,19 @@ export interface SpentBudget {
   readonly reservedUsd: number;
 }
 
+/** The usage of a call with the cost that counts for it, also where no price of the model is known. */
+export type CountedUsage = Usage & Required<Pick<Usage, "costUsd">>;
+
 /** What a call has used. */
 export interface SettledCall {
   readonly labels: CallLabels;
-  readonly amounts: BilledAmounts;
-  /** It is `undefined` if the model has no known price. */
-  readonly costUsd: number | undefined;
-  readonly isEstimated: boolean;
-  /** The amount for the budgets: the cost, or a careful estimate if the price is unknown. */
-  readonly chargedUsd: number;
+  readonly usage: CountedUsage;
   /** The scopes that are charged, with or without a budget. */
   readonly scopes: readonly BudgetScope[];
 }
+
+/** What was spent. */
+export type Spent = Pick<BudgetState, "spentUsd" | "isEstimated">;
 
 /** Which usage to read. Both days are UTC, `YYYY-MM-DD`, and included. */
 export interface UsageQuery {
@@ -126,9 +129,9 @@ export interface SpendingLedger {
   /** Frees the reserve and counts what was used, or nothing for `undefined`. Repeating it changes nothing. */
   settle(reservation: Reservation, used: SettledCall | undefined, now: number): Promise<void>;
   /** What a scope has spent in the period of `now`, by default the day, without reserves. */
-  spentUsd(scope: BudgetScope, now: number, period?: BudgetPeriod): Promise<number>;
-  /** Who has spent most on the day of `now`, as {@link spentUsd} counts it. Keys are left out. */
-  highestSpender(now: number): Promise<{ readonly personId: string; readonly spentUsd: number } | undefined>;
+  spent(scope: BudgetScope, now: number, period?: BudgetPeriod): Promise<Spent>;
+  /** Who has spent most on the day of `now`, as {@link spent} counts it. Keys are left out. */
+  highestSpender(now: number): Promise<(Spent & { readonly personId: string }) | undefined>;
   /**
    * Notes that people are told that a share of a budget is spent. It is true once in the budget's period, for
    * one process of all, and false where this share or a higher one is noted.

@@ -173,6 +173,8 @@ export interface RollingSummary {
   readonly messages: number;
   /** What its requests have cost so far in USD, if they have known prices. */
   readonly costUsd?: number;
+  /** Whether a part of `costUsd` is estimated. */
+  readonly isEstimated?: true;
 }
 
 /** Which messages {@link Conversations.sumUp} takes. */
@@ -244,7 +246,7 @@ export interface Conversations {
     make: (
       before: RollingSummary | undefined,
       messages: readonly StoredMessage[],
-    ) => Promise<Pick<RollingSummary, "text" | "costUsd">>,
+    ) => Promise<Pick<RollingSummary, "text" | "costUsd" | "isEstimated">>,
   ): Promise<SummedUp>;
   /** The message with that id, if it is stored. */
   find(conversationId: string, messageId: string): Promise<StoredMessage | undefined>;

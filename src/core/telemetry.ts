@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Usage } from "./gateway.ts";
+import type { CountedUsage } from "./spending.ts";
 
 /** A structured log. Fields hold ids, codes, counts and durations, never secrets or what people wrote. */
 export interface Log {
@@ -50,6 +51,8 @@ export type Measured =
       readonly firstSeconds?: number;
       readonly seconds: number;
     }
+  /** What a gateway call of a person has used, as budgets count it, also where it broke off. */
+  | { readonly kind: "charged"; readonly model: string; readonly usage: CountedUsage }
   /** A failed gateway call is repeated after this time. */
   | { readonly kind: "retried"; readonly operation: string; readonly code: string; readonly seconds: number }
   /** The store has ended an operation. */

@@ -1,4 +1,11 @@
-import { formatCount, translate, formatDate, formatDecimal, formatUsd } from "../words/translate.ts";
+import {
+  formatCost,
+  formatCount,
+  translate,
+  formatDate,
+  formatDecimal,
+  formatUsd,
+} from "../words/translate.ts";
 import type { UsageRow, BudgetState } from "./spending.ts";
 
 /** The longest first cell of a table in characters. Discord does not align wider tables. */
@@ -65,15 +72,15 @@ export function footnotes(rows: readonly UsageSum[]): string[] {
   const { estimatedCalls, unpricedCalls } = sumUsage(rows);
   return [
     ...(estimatedCalls === 0 ? [] : [`~ ${translate("usage.estimated", { count: estimatedCalls })}`]),
-    ...(unpricedCalls === 0 ? [] : [`\\+ ${translate("usage.unpriced", { count: unpricedCalls })}`]),
+    ...(unpricedCalls === 0 ? [] : [translate("usage.unpriced", { count: unpricedCalls })]),
   ];
 }
 
 /** Lists what is left of budgets with one item each. */
 export function budgetLines(budgets: readonly BudgetState[]): string[] {
   if (budgets.length === 0) return [translate("budget.none")];
-  return budgets.map(({ scope, period, budgetUsd, spentUsd, renewsAt }) => {
-    const left = formatUsd(Math.max(0, budgetUsd - spentUsd));
+  return budgets.map(({ scope, period, budgetUsd, spentUsd, isEstimated, renewsAt }) => {
+    const left = formatCost(Math.max(0, budgetUsd - spentUsd), isEstimated);
     const time = new Date(renewsAt).toISOString().slice(11, 16);
     const values = { left, budget: formatUsd(budgetUsd), time };
     const line =
@@ -88,9 +95,8 @@ function tokensOf({ promptTokens, completionTokens }: UsageSum): string {
   return formatCount(promptTokens + completionTokens);
 }
 
-function costOf({ calls, costUsd, estimatedCalls, unpricedCalls }: UsageSum): string {
-  if (calls > 0 && unpricedCalls === calls) return translate("usage.cost.unknown");
-  return `${estimatedCalls > 0 ? "~" : ""}${formatUsd(costUsd)}${unpricedCalls > 0 ? "+" : ""}`;
+function costOf({ costUsd, estimatedCalls }: UsageSum): string {
+  return formatCost(costUsd, estimatedCalls > 0);
 }
 
 /** The name if it is known, or else the id. */

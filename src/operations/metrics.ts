@@ -140,14 +140,15 @@ const instruments: {
         ];
       },
     },
+  ],
+  charged: [
     {
       name: "parley_cost_usd_total",
-      help: "Cost of gateway calls in US dollars",
+      help: "Cost of gateway calls in US dollars, as budgets count it",
       labels: ["model", "estimated"],
-      read: ({ model, usage }, modelOf) =>
-        usage === undefined
-          ? []
-          : [[usage.costUsd, { model: modelOf(model), estimated: String(usage.isEstimated) }]],
+      read: ({ model, usage }, modelOf) => [
+        [usage.costUsd, { model: modelOf(model), estimated: String(usage.isEstimated) }],
+      ],
     },
   ],
   retried: [

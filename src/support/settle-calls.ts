@@ -38,7 +38,7 @@ export function createSettlement(
               ? backoffMs(count, backoffs.outage)
               : undefined,
         }).catch((last: unknown) => {
-          const of = { model: used?.labels.model, usd: used?.chargedUsd };
+          const of = { model: used?.labels.model, usd: used?.usage.costUsd };
           log.error({ err: last, ...of }, "a gateway call is not counted");
         });
       }

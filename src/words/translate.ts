@@ -86,6 +86,11 @@ export function formatUsd(usd: number): string {
   }).format(usd);
 }
 
+/** A cost as {@link formatUsd} writes it, with `~` before it where a part of it is estimated. */
+export function formatCost(usd: number, isEstimated: boolean): string {
+  return `${isEstimated ? "~" : ""}${formatUsd(usd)}`;
+}
+
 /** A UTC date without its year in the format of the language, such as `December 1`. */
 export function formatDate(time: number): string {
   return new Intl.DateTimeFormat(currentLanguage(), {

@@ -55,7 +55,7 @@ async function fill(store: Store): Promise<string> {
   const amounts = { inputTokens: 1, outputTokens: 1, images: 0, seconds: 0 };
   await spending.settle(
     reserved,
-    { labels, amounts, costUsd: 0.25, isEstimated: false, chargedUsd: 0.25, scopes: [ann] },
+    { labels, usage: { ...amounts, costUsd: 0.25, isEstimated: false }, scopes: [ann] },
     noon,
   );
   await store.erasure.deleteConversation("web:2");
@@ -75,7 +75,7 @@ async function check(store: Store, hash: string): Promise<void> {
   expect(await inbox.accept(eventOf("answered"))).toBe("duplicate");
   expect(await store.records.get("for an hour")).toBe(secret);
   expect(await store.settings.read(["web:place"])).toEqual([{ language: "de" }]);
-  expect(await spending.spentUsd(ann, noon)).toBe(0.25);
+  expect((await spending.spent(ann, noon)).spentUsd).toBe(0.25);
 }
 
 async function withRaw<T>({ url }: TestStore, work: (raw: RawStore) => Promise<T>): Promise<T> {

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import {
   type Budget,
+  type CountedUsage,
   type Reservation,
   type SettledCall,
   type SpentBudget,
@@ -27,13 +28,13 @@ function isReserved(result: Reservation | SpentBudget): result is Reservation {
   return "id" in result;
 }
 
-function used(chargedUsd: number, more: Partial<SettledCall> = {}): SettledCall {
+function used(
+  costUsd: number,
+  { usage, ...more }: Partial<Omit<SettledCall, "usage">> & { readonly usage?: Partial<CountedUsage> } = {},
+): SettledCall {
   return {
     labels: { personId: "discord:1", channel: "discord:channel:5", model: "m", operation: "chat" },
-    amounts: { promptTokens: 100, completionTokens: 20 },
-    costUsd: chargedUsd,
-    chargedUsd,
-    isEstimated: false,
+    usage: { promptTokens: 100, completionTokens: 20, costUsd, isEstimated: false, ...usage },
     scopes: [person("discord:1"), everybody],
     ...more,
   };
@@ -85,8 +86,8 @@ describeStores("spending", (current) => {
       reservedUsd: 1.2,
     });
     for (const reservation of reservations) await stores[0]!.settle(reservation, used(0.3), noon);
-    expect(await stores[1]!.spentUsd(everybody, noon)).toBe(0.9);
-    expect(await stores[1]!.spentUsd(person("discord:1"), noon)).toBe(0.9);
+    expect((await stores[1]!.spent(everybody, noon)).spentUsd).toBe(0.9);
+    expect((await stores[1]!.spent(person("discord:1"), noon)).spentUsd).toBe(0.9);
     expect(isReserved(await stores[1]!.reserve(0.4, { budgets, now: noon }))).toBe(true);
     expect(isReserved(await stores[0]!.reserve(0.4, { budgets, now: noon }))).toBe(false);
     // The next day (UTC) begins with nothing spent.
@@ -104,7 +105,11 @@ describeStores("spending", (current) => {
     await spend("slack:T1:U2", 0.5);
     await spend("discord:1", 0.5);
     await spend("discord:3", 0.8, noon - dayMs);
-    expect(await spending.highestSpender(noon)).toEqual({ personId: "discord:1", spentUsd: 0.75 });
+    expect(await spending.highestSpender(noon)).toEqual({
+      personId: "discord:1",
+      spentUsd: 0.75,
+      isEstimated: false,
+    });
   });
 
   it("counts a month in UTC beside its days, also when a reserve is settled in the next one", async () => {
@@ -115,10 +120,10 @@ describeStores("spending", (current) => {
     await spending.settle((await reserve(evening - dayMs)) as Reservation, used(0.6), evening - dayMs);
     const overMidnight = (await reserve(evening)) as Reservation;
     await spending.settle(overMidnight, used(0.5), midnight);
-    expect(await spending.spentUsd(everybody, evening, "month")).toBe(1.1);
-    expect(await spending.spentUsd(everybody, evening)).toBe(0.5);
+    expect((await spending.spent(everybody, evening, "month")).spentUsd).toBe(1.1);
+    expect((await spending.spent(everybody, evening)).spentUsd).toBe(0.5);
     expect(await reserve(evening)).toMatchObject({ budget: budgets[0], spentUsd: 1.1 });
-    expect(await spending.spentUsd(everybody, midnight, "month")).toBe(0);
+    expect((await spending.spent(everybody, midnight, "month")).spentUsd).toBe(0);
     expect(isReserved(await reserve(midnight))).toBe(true);
   });
 
@@ -162,11 +167,11 @@ describeStores("spending", (current) => {
     const reservation = (await spending.reserve(1, { budgets, now: noon })) as Reservation;
     await spending.settle(reservation, used(0.25), noon);
     await spending.settle(reservation, used(0.25), noon);
-    expect(await spending.spentUsd(everybody, noon)).toBe(0.25);
+    expect((await spending.spent(everybody, noon)).spentUsd).toBe(0.25);
     const late = (await spending.reserve(0.75, { budgets, now: noon })) as Reservation;
     await store.sweep(noon + 5 * reserveTtlMs);
     await spending.settle(late, used(0.5), noon + 5 * reserveTtlMs);
-    expect(await spending.spentUsd(everybody, noon)).toBe(0.75);
+    expect((await spending.spent(everybody, noon)).spentUsd).toBe(0.75);
     expect(isReserved(await spending.reserve(0.1, { budgets, now: noon + 5 * reserveTtlMs }))).toBe(true);
   });
 
@@ -176,11 +181,11 @@ describeStores("spending", (current) => {
       await spending.settle((await spending.reserve(0, { budgets: [], now })) as Reservation, what, now);
     };
     await settle(noon, used(0.25));
-    await settle(noon, used(0.5, { isEstimated: true }));
+    await settle(noon, used(0.5, { usage: { isEstimated: true } }));
     const bob = { personId: "discord:2", model: "x", operation: "transcription" } as const;
     await settle(
       noon - dayMs,
-      used(2, { labels: bob, amounts: { audioSeconds: 1.5 }, costUsd: undefined, chargedUsd: 2 }),
+      used(2, { labels: bob, usage: { audioSeconds: 1.5, isEstimated: true, isAssumed: true } }),
     );
     const ada = {
       day: today,
@@ -197,7 +202,15 @@ describeStores("spending", (current) => {
       estimatedCalls: 1,
       unpricedCalls: 0,
     };
-    const others = { day: "2026-07-27", ...bob, calls: 1, audioSeconds: 1.5, costUsd: 0, unpricedCalls: 1 };
+    const others = {
+      day: "2026-07-27",
+      ...bob,
+      calls: 1,
+      audioSeconds: 1.5,
+      costUsd: 2,
+      estimatedCalls: 1,
+      unpricedCalls: 1,
+    };
     const month = { fromDay: "2026-07-01", toDay: today };
     expect(await spending.usage(month)).toEqual([expect.objectContaining(others), ada]);
     expect(await spending.usage({ ...month, personId: "discord:1" })).toEqual([ada]);
@@ -205,19 +218,39 @@ describeStores("spending", (current) => {
     expect(await spending.usage({ fromDay: today, toDay: "2026-07-01" })).toEqual([]);
   });
 
+  it("says of what is spent whether a part is estimated, and forgets that with it", async () => {
+    const { spending } = await open();
+    const settle = async (id: string, usage: Partial<CountedUsage>) => {
+      const reserved = (await spending.reserve(0, { budgets: [], now: noon })) as Reservation;
+      await spending.settle(reserved, used(0.5, { usage, scopes: [person(id)] }), noon);
+    };
+    await settle("slack:T1:U1", {});
+    await settle("slack:T1:U2", {});
+    await settle("slack:T1:U2", { isEstimated: true });
+    await settle("discord:3", { isEstimated: true, costUsd: 0 });
+    const spent = (id: string) => spending.spent(person(id), noon, "month");
+    expect(await spent("slack:T1:U1")).toEqual({ spentUsd: 0.5, isEstimated: false });
+    expect(await spent("slack:T1:U2")).toEqual({ spentUsd: 1, isEstimated: true });
+    expect(await spent("discord:3")).toEqual({ spentUsd: 0, isEstimated: false });
+    const first = { personId: "slack:T1:U2", spentUsd: 1, isEstimated: true };
+    expect(await spending.highestSpender(noon)).toEqual(first);
+    await spending.forgetPeople("slack:T1:");
+    expect(await spent("slack:T1:U2")).toEqual({ spentUsd: 0, isEstimated: false });
+  });
+
   it("believes no amount that cannot be right", async () => {
     const { spending } = await open();
     for (const amount of [Number.NaN, Number.POSITIVE_INFINITY, -5, 1e300]) {
       const reservation = (await spending.reserve(0, { budgets: [], now: noon })) as Reservation;
-      await spending.settle(reservation, used(amount, { amounts: { promptTokens: amount } }), noon);
+      await spending.settle(reservation, used(amount, { usage: { promptTokens: amount } }), noon);
     }
     await spending.settle(
       (await spending.reserve(0, { budgets: [], now: noon })) as Reservation,
       used(1),
       noon,
     );
-    expect(Number.isSafeInteger((await spending.spentUsd(everybody, noon)) * 1e9)).toBe(true);
-    expect(await spending.spentUsd(everybody, noon)).toBeGreaterThanOrEqual(1);
+    expect(Number.isSafeInteger((await spending.spent(everybody, noon)).spentUsd * 1e9)).toBe(true);
+    expect((await spending.spent(everybody, noon)).spentUsd).toBeGreaterThanOrEqual(1);
   });
 
   it("forgets a person's usage, and not that it was spent", async () => {
@@ -235,7 +268,7 @@ describeStores("spending", (current) => {
     const rows = await spending.usage({ fromDay: today, toDay: today });
     expect(rows.map(({ personId }) => personId)).toEqual(["discord:2"]);
     expect(await spending.usage({ fromDay: today, toDay: today, personId: "discord:1" })).toEqual([]);
-    expect(await spending.spentUsd(person("discord:1"), noon)).toBe(0.5);
+    expect((await spending.spent(person("discord:1"), noon)).spentUsd).toBe(0.5);
   });
 
   it("forgets all that is counted of people whose ids have a common beginning, also what was spent", async () => {
@@ -259,7 +292,9 @@ describeStores("spending", (current) => {
     const rows = await spending.usage({ fromDay: today, toDay: today });
     expect(rows.map(({ personId }) => personId)).toEqual(["slack:T10:U3"]);
     for (const period of ["day", "month"] as const) {
-      const spent = await Promise.all(people.map((id) => spending.spentUsd(person(id), noon, period)));
+      const spent = await Promise.all(
+        people.map(async (id) => (await spending.spent(person(id), noon, period)).spentUsd),
+      );
       expect(spent).toEqual([0, 0, 0.5]);
     }
     const isToldAnew = await Promise.all(
@@ -287,7 +322,7 @@ describeStores("spending", (current) => {
       );
       const query = { fromDay: today, toDay: today };
       await store.sweep(noon + 2 * dayMs);
-      expect(await spending.spentUsd(everybody, noon)).toBe(0);
+      expect((await spending.spent(everybody, noon)).spentUsd).toBe(0);
       await store.sweep(noon + days * dayMs);
       expect(await spending.usage(query)).toHaveLength(1);
       await store.sweep(noon + (days + 1) * dayMs);
@@ -350,7 +385,7 @@ describeStores("spending", (current) => {
               // A live call ends before its reserve does.
               open = open.filter(({ since }) => now - since < reserveTtlMs);
             }
-            const counted = await processes[0]!.spentUsd(everybody, now);
+            const counted = (await processes[0]!.spent(everybody, now)).spentUsd;
             expect(counted).toBeCloseTo(spentUsd, 6);
             const inUseUsd = open.reduce((sum, { usd }) => sum + usd, 0);
             expect(counted + inUseUsd).toBeLessThan(budgetUsd + highestUsd + 1e-6);
@@ -415,7 +450,7 @@ describeStores("spending", (current) => {
             for (const { period, budgetUsd } of budgets) {
               const [day] = new Date(now).toISOString().split("T") as [string];
               const name = period === "day" ? day : day.slice(0, 7);
-              const counted = await processes[0]!.spentUsd(scope, now, period);
+              const counted = (await processes[0]!.spent(scope, now, period)).spentUsd;
               expect(counted).toBeCloseTo(charged.get(name) ?? 0, 6);
               const inUseUsd = open
                 .filter(({ reservation }) => reservation.day.startsWith(name))
@@ -438,7 +473,7 @@ describeStores("spending", (current) => {
     await before.reserve(0.5, { budgets, now: noon });
 
     const { spending } = await open();
-    expect(await spending.spentUsd(everybody, noon)).toBe(0.5);
+    expect((await spending.spent(everybody, noon)).spentUsd).toBe(0.5);
     expect(await spending.countTurn("ada", { max: 1, now: noon })).toBeGreaterThan(0);
     expect(await spending.reserve(0.1, { budgets, now: noon })).toMatchObject({
       spentUsd: 0.5,

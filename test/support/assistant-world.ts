@@ -8,6 +8,7 @@ import {
   createConversationHistory,
 } from "../../src/assistant/assistant.ts";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
+import type { Meter } from "../../src/core/telemetry.ts";
 import type { Command } from "../../src/core/command.ts";
 import type { IncomingEvent, IncomingMessage } from "../../src/core/events.ts";
 import type { Gateway, Model, Usage, ModelPrice } from "../../src/core/gateway.ts";
@@ -93,6 +94,8 @@ export interface WorldOptions {
   readonly commands?: readonly Command[];
   /** The clock starts at this time, in Unix ms. The default is now. */
   readonly startAt?: number;
+  /** Where what is counted is reported. The default is nowhere. */
+  readonly meter?: Meter;
 }
 
 /** Creates the real assistant on a real store, between a fake platform and a fake gateway. */
@@ -136,7 +139,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       models: { chat: undefined, image: undefined, transcription: undefined },
       chat: { maxTokens: 1024, temperature: 1, systemPrompt: "Be brief." },
       log: silentLog,
-      meter: () => undefined,
+      meter: options.meter ?? (() => undefined),
       ...(options.hasMemory === undefined ? {} : { hasMemory: options.hasMemory }),
       ...(options.room === undefined ? {} : { room: options.room }),
       clock,

@@ -30,13 +30,19 @@ export interface AdmissionLimits {
   readonly fileBytesPerPerson: number;
 }
 
+/** A gateway whose answers say what they are charged: the usage that the ledger counts. */
+export interface MeteredGateway extends Gateway {
+  /** What the last chat is charged if it is left now. It is `undefined` before a chat has begun. */
+  usageIfLeft(): Usage | undefined;
+}
+
 /** Admits everything that costs money or memory, fairly between people. */
 interface Admission {
   /**
    * The gateway for one caller. It checks each call's model, lets the call wait for its turn, reserves its
    * cost and settles it. It adds the errors `model-not-allowed`, `over-budget` and `store-unavailable`.
    */
-  gatewayFor(caller: Caller): Gateway;
+  gatewayFor(caller: Caller): MeteredGateway;
   /** Resolves when `bytes` may be loaded. @throws the reason of `signal` if it aborts first */
   admitBytes(personId: string, bytes: number, signal: AbortSignal): Promise<Release>;
   /**
@@ -64,7 +70,9 @@ export function createAdmission({ gateway, limits, allowed, budgets }: Admission
   const bytes = createFairSemaphore({ max: limits.fileBytes, maxPerKey: limits.fileBytesPerPerson });
   const readings = createFairSemaphore({ max: maxReadings, maxPerKey: 1 });
 
-  function gatewayFor(caller: Caller): Gateway {
+  function gatewayFor(caller: Caller): MeteredGateway {
+    let ifLeft: (() => Usage) | undefined;
+
     async function admit({ model }: { readonly model: string }, signal: AbortSignal): Promise<Release> {
       const listed = gateway.knownModels().map(({ id }) => id);
       allowed.expectAllowed(model, listed);
@@ -80,7 +88,7 @@ export function createAdmission({ gateway, limits, allowed, budgets }: Admission
       signal.throwIfAborted();
       const charge = await budgets.reserve(caller, operation, model, worst);
       if (signal.aborted) {
-        await charge.release(undefined);
+        await charge.release();
         throw signal.reason;
       }
       return charge;
@@ -93,7 +101,7 @@ export function createAdmission({ gateway, limits, allowed, budgets }: Admission
       worst: WorstCase,
       signal: AbortSignal,
       call: () => Promise<T>,
-      estimate: (answer: T) => BilledAmounts | undefined = () => undefined,
+      estimate: (answer: T) => Usage = ({ usage }) => usage,
     ): Promise<T> {
       const release = await admit(request, signal);
       try {
@@ -102,13 +110,12 @@ export function createAdmission({ gateway, limits, allowed, budgets }: Admission
         try {
           answer = await call();
         } catch (error) {
-          await charge.release(isBilled(error) ? worst.whenLeft : undefined);
+          await end(charge, isBilled(error) ? worst.whenLeft : undefined);
           throw error;
         }
-        const estimated = estimate(answer);
-        if (estimated === undefined) await charge.settle(answer.usage, answer.model);
-        else await charge.release(estimated);
-        return answer;
+        const usage = charge.counted(estimate(answer));
+        await charge.settle(usage, answer.model);
+        return { ...answer, usage };
       } finally {
         release();
       }
@@ -121,11 +128,14 @@ export function createAdmission({ gateway, limits, allowed, budgets }: Admission
           const known = gateway.knownModels().find(({ id }) => id === request.model);
           const worst = chatWorstCase(request, known?.capabilities.drawsInChat === true);
           const charge = await reserve("chat", request, worst, signal);
-          yield* meteredEvents(gateway.chat(request, signal), charge, worst, signal);
+          const arrived: Arrived = { bytes: 0, images: 0 };
+          ifLeft = () => charge.counted(estimated(partialAmounts(worst, { ...arrived, isLeft: true })));
+          yield* meteredEvents(gateway.chat(request, signal), { charge, worst, arrived, signal });
         } finally {
           release();
         }
       },
+      usageIfLeft: () => ifLeft?.(),
       generateImages: async (request, signal) =>
         answerOf("image", request, imageWorstCase(request), signal, () =>
           gateway.generateImages(request, signal),
@@ -140,8 +150,8 @@ export function createAdmission({ gateway, limits, allowed, budgets }: Admission
           // Many services answer with only the words.
           (answer) =>
             answer.usage.costUsd === undefined && answer.usage.audioSeconds === undefined
-              ? heardAmounts(request, answer)
-              : undefined,
+              ? estimated(heardAmounts(request, answer))
+              : answer.usage,
         ),
       listModels: (signal) => gateway.listModels(signal),
       knownModels: () => gateway.knownModels(),
@@ -160,35 +170,54 @@ export function createAdmission({ gateway, limits, allowed, budgets }: Admission
   };
 }
 
+/** What has arrived of a chat's answer so far. */
+interface Arrived {
+  bytes: number;
+  images: number;
+}
+
+interface Metered {
+  readonly charge: Charge;
+  readonly worst: WorstCase;
+  readonly arrived: Arrived;
+  readonly signal: AbortSignal;
+}
+
 /** Passes events on. However the stream ends, this generator ends after the charge is settled. */
 async function* meteredEvents(
   events: AsyncIterable<ChatEvent>,
-  charge: Charge,
-  worst: WorstCase,
-  signal: AbortSignal,
+  { charge, worst, arrived, signal }: Metered,
 ): AsyncIterable<ChatEvent> {
-  let bytes = 0;
-  let images = 0;
   let settling: Promise<void> | undefined;
   /** A call that breaks off may have been billed, unless it failed before it cost anything. */
   let isDue = true;
   let isLeft = true;
   try {
     for await (const event of events) {
-      if (event.kind === "text" || event.kind === "reasoning") bytes += Buffer.byteLength(event.text);
-      else if (event.kind === "image") images += 1;
-      else if (event.kind === "finish") {
-        settling = charge.settle(event.usage, event.model);
+      if (event.kind === "finish") {
+        const usage = charge.counted(event.usage);
+        settling = charge.settle(usage, event.model);
+        yield { ...event, usage };
+        continue;
       }
+      if (event.kind === "text" || event.kind === "reasoning") arrived.bytes += Buffer.byteLength(event.text);
+      else if (event.kind === "image") arrived.images += 1;
       yield event;
     }
   } catch (error) {
     isLeft = signal.aborted;
-    isDue = bytes > 0 || images > 0 || isBilled(error);
+    isDue = arrived.bytes > 0 || arrived.images > 0 || isBilled(error);
     throw error;
   } finally {
-    await (settling ?? charge.release(isDue ? partialAmounts(worst, { bytes, images, isLeft }) : undefined));
+    await (settling ?? end(charge, isDue ? partialAmounts(worst, { ...arrived, isLeft }) : undefined));
   }
+}
+
+const estimated = (amounts: BilledAmounts): Usage => ({ ...amounts, isEstimated: true });
+
+/** Ends a call without an answer. Without amounts it cost nothing. */
+async function end(charge: Charge, amounts: BilledAmounts | undefined): Promise<void> {
+  await (amounts === undefined ? charge.release() : charge.settle(charge.counted(estimated(amounts))));
 }
 
 /** Whether a failed call may have been billed. It is not if the gateway was unreachable or refused it. */

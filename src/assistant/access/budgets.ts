@@ -22,10 +22,11 @@ import type {
   BudgetScope,
   BudgetState,
   CallLabels,
+  CountedUsage,
   PlaceBudgets,
   SpentBudget,
 } from "../../core/spending.ts";
-import type { Log } from "../../core/telemetry.ts";
+import type { Log, Meter } from "../../core/telemetry.ts";
 import { longestAudioSeconds } from "../../media/recordings/longest-audio.ts";
 import { endOfUtcDay, endOfUtcMonth, toUtcDay, toUtcMonth } from "../../support/clock.ts";
 import { createSettlement } from "../../support/settle-calls.ts";
@@ -64,10 +65,12 @@ export interface Caller extends Asker {
 
 /** An admitted call. Exactly one of `settle` and `release` must be called, once. Neither throws. */
 export interface Charge {
-  /** Charges an answer that has arrived with its usage. `model` is the one that answered. */
-  settle(usage: Usage, model: string): Promise<void>;
-  /** Charges the estimate for a call that broke off. `undefined` means that it cost nothing. */
-  release(amounts: BilledAmounts | undefined): Promise<void>;
+  /** The usage as it counts. Whoever shows a cost shows this one. */
+  counted(usage: Usage): CountedUsage;
+  /** Charges a call. `model` is the one that answered: by default the one that was asked. */
+  settle(usage: CountedUsage, model?: string): Promise<void>;
+  /** Frees the reserve of a call that cost nothing. */
+  release(): Promise<void>;
 }
 
 export interface Budgets {
@@ -103,6 +106,7 @@ interface BudgetsOptions extends ConfiguredBudgets {
   readonly ledger: SpendingLedger;
   readonly gateway: Pick<Gateway, "highestPrice" | "knownModels">;
   readonly places: PlaceBudgets;
+  readonly meter: Meter;
   readonly log: Log;
   /** Returns Unix milliseconds. */
   readonly now: () => number;
@@ -110,14 +114,21 @@ interface BudgetsOptions extends ConfiguredBudgets {
 
 /** Creates the budgets of the deployment, each person and places, which the ledger keeps. */
 export function createBudgets(options: BudgetsOptions): Budgets {
-  const { ledger, gateway, personDayUsd, personMonthUsd, dayUsd, monthUsd, places, log, now } = options;
+  const { ledger, gateway, personDayUsd, personMonthUsd, dayUsd, monthUsd, places, meter, log, now } =
+    options;
   const settlement = createSettlement(ledger, { log, now });
   const warned = createRecent(1000);
 
-  /** The amount that counts for a budget. An unknown price is assumed. */
-  function toChargedUsd(operation: ModelOperation, model: string, amounts: BilledAmounts): number {
+  /** What amounts cost. An unknown price is assumed. */
+  function priced(
+    operation: ModelOperation,
+    model: string,
+    amounts: BilledAmounts,
+  ): Pick<CountedUsage, "costUsd" | "isAssumed"> {
     const price = gateway.highestPrice(operation, model);
-    return costOf(isPriced(operation, price) ? price : assumedPrice, amounts) ?? 0;
+    return isPriced(operation, price)
+      ? { costUsd: costOf(price, amounts) ?? 0 }
+      : { costUsd: costOf(assumedPrice, amounts) ?? 0, isAssumed: true };
   }
 
   function warnOfUnknownPrice(operation: ModelOperation, model: string): void {
@@ -149,7 +160,7 @@ export function createBudgets(options: BudgetsOptions): Budgets {
     return Promise.all(
       found.map(async (budget) => ({
         ...budget,
-        spentUsd: await ledger.spentUsd(budget.scope, now(), budget.period),
+        ...(await ledger.spent(budget.scope, now(), budget.period)),
         renewsAt: renewalOf(budget, now()),
       })),
     );
@@ -165,12 +176,12 @@ export function createBudgets(options: BudgetsOptions): Budgets {
   return {
     inForce,
     spentError,
-    isFree: (operation, model) => toChargedUsd(operation, model, someOfAll) === 0,
+    isFree: (operation, model) => priced(operation, model, someOfAll).costUsd === 0,
     close: () => settlement.close(),
     async reserve(caller, operation, model, worst) {
       const budgets = await budgetsOf(caller);
       if (budgets.length > 0) warnOfUnknownPrice(operation, model);
-      const worstUsd = toChargedUsd(operation, model, worst.most);
+      const worstUsd = priced(operation, model, worst.most).costUsd;
       const mostUsd = Math.max(worstUsd * mostPerCall.reserves, mostPerCall.leastUsd);
       const reserveUsd = budgets.length === 0 ? 0 : worstUsd;
       const left = caller.leavesRest === true ? reserveUsd : 0;
@@ -187,38 +198,24 @@ export function createBudgets(options: BudgetsOptions): Budgets {
       };
       const scopes = [...scopesOf(caller), ...budgets.map(({ scope }) => scope)];
       return {
-        settle(usage, answered) {
-          const { costUsd = toChargedUsd(operation, model, usage) } = usage;
-          const chargedUsd = Math.min(costUsd, mostUsd);
-          if (chargedUsd < costUsd)
+        counted(usage) {
+          const { costUsd: reported } = usage;
+          const cost = reported === undefined ? priced(operation, model, usage) : { costUsd: reported };
+          const costUsd = Math.min(cost.costUsd, mostUsd);
+          if (costUsd < cost.costUsd)
             log.error(
-              { model, operation, reportedUsd: costUsd, chargedUsd },
+              { model, operation, reportedUsd: cost.costUsd, chargedUsd: costUsd },
               "the gateway reports far more than this call can cost; budgets count a part of it",
             );
-          return settlement.settle(result, {
-            labels: { ...labels, model: labelOf(model, answered) },
-            amounts: usage,
-            costUsd: usage.costUsd === undefined ? undefined : chargedUsd,
-            chargedUsd,
-            isEstimated: usage.isEstimated || chargedUsd < costUsd,
-            scopes,
-          });
+          const isEstimated = usage.isEstimated || reported === undefined || costUsd < cost.costUsd;
+          return { ...usage, ...cost, costUsd, isEstimated };
         },
-        async release(amounts) {
-          if (amounts === undefined) {
-            await settlement.settle(result, undefined);
-            return;
-          }
-          const price = gateway.highestPrice(operation, model);
-          await settlement.settle(result, {
-            labels,
-            amounts,
-            costUsd: isPriced(operation, price) ? costOf(price, amounts) : undefined,
-            chargedUsd: toChargedUsd(operation, model, amounts),
-            isEstimated: true,
-            scopes,
-          });
+        settle(usage, answered = model) {
+          const counted = { ...labels, model: labelOf(model, answered) };
+          meter({ kind: "charged", model: counted.model, usage });
+          return settlement.settle(result, { labels: counted, usage, scopes });
         },
+        release: () => settlement.settle(result, undefined),
       };
     },
   };

@@ -46,11 +46,14 @@ export function toDetails(
 }
 
 /** A summary is a model's words, so it is shown as code: nothing in it is a link or a mention. */
-function summaryWords({ text, messages, costUsd }: RollingSummary, max: number): string {
+function summaryWords({ text, messages, costUsd, isEstimated }: RollingSummary, max: number): string {
   const heading =
     costUsd === undefined
       ? translate("details.summary", { count: messages })
-      : translate("details.summary.cost", { count: messages, cost: formatUsd(costUsd) });
+      : translate("details.summary.cost", {
+          count: messages,
+          cost: costOf({ costUsd, isEstimated: isEstimated === true }),
+        });
   const left = Math.max(0, max - heading.length - fenceChars);
   const whole = text.replaceAll(/`{4,}/g, "```");
   const shown = whole.length <= left ? whole : `${whole.slice(0, left).replace(/[\uD800-\uDBFF]$/, "")}…`;
@@ -62,8 +65,10 @@ function summingUpLine(calls: readonly ReceiptCall[]): string[] {
   return [translate("details.summing-up", { models: modelsOf(calls), cost: costOf(totalOf(calls)) })];
 }
 
+type Cost = Pick<Usage, "costUsd" | "isEstimated" | "isAssumed">;
+
 /** What calls cost together, as far as it is known. */
-function totalOf(calls: readonly ReceiptCall[]): Pick<Usage, "costUsd" | "isEstimated"> {
+function totalOf(calls: readonly ReceiptCall[]): Cost {
   const usages = calls.flatMap(({ usage }) => usage ?? []);
   const isEstimated = usages.some((usage) => usage.isEstimated);
   const priced = usages.flatMap(({ costUsd }) => costUsd ?? []);
@@ -107,10 +112,12 @@ function amountsOf(usage: Usage): string {
     : `${amounts.join(", ")}${estimateMark(usage)}`;
 }
 
-function costOf(usage: Pick<Usage, "costUsd" | "isEstimated">): string {
-  return usage.costUsd === undefined
-    ? translate("details.cost.unknown")
-    : `${formatUsd(usage.costUsd)}${estimateMark(usage)}`;
+function costOf({ costUsd, isEstimated, isAssumed }: Cost): string {
+  if (costUsd === undefined) return translate("details.cost.unknown");
+  const cost = formatUsd(costUsd);
+  return isAssumed === true
+    ? translate("details.cost.assumed", { cost })
+    : `${cost}${estimateMark({ isEstimated })}`;
 }
 
 function estimateMark({ isEstimated }: Pick<Usage, "isEstimated">): string {

@@ -37,7 +37,7 @@ const counted = ["promptTokens", "completionTokens", "images", "audioSeconds", "
 /** The usage of an answer and its continuation together. */
 export function addUsage(one: Usage | undefined, other: Usage | undefined): Usage | undefined {
   if (one === undefined || other === undefined) return one ?? other;
-  let sum: Usage = { ...one, isEstimated: one.isEstimated || other.isEstimated };
+  let sum: Usage = { ...other, ...one, isEstimated: one.isEstimated || other.isEstimated };
   for (const name of counted)
     if (one[name] !== undefined || other[name] !== undefined)
       sum = { ...sum, [name]: (one[name] ?? 0) + (other[name] ?? 0) };

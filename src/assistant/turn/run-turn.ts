@@ -28,7 +28,6 @@ import {
   toEnding,
   showPictures,
   noteLastPicture,
-  estimateTokens,
 } from "./stored-messages.ts";
 import { attachTranscripts } from "./transcribe-recording.ts";
 import { readMessages } from "./read-messages.ts";
@@ -150,7 +149,9 @@ function toAnswer(
   const isFinal = isStopped || turn.redo !== undefined;
   const text: MessagePart[] = answer.text === "" ? [] : [{ kind: "text", text: answer.text }];
   const isLeft = isStopped && text.length > 0;
-  const model = end?.model ?? (isLeft ? draft?.left(estimateTokens(answer.text)) : undefined);
+  const broken =
+    end === undefined && text.length > 0 ? draft?.left(dependencies.gateway.usageIfLeft()) : undefined;
+  const model = end?.model ?? (isLeft ? broken : undefined);
   const images = continued?.parts.filter(({ kind }) => kind === "image") ?? [];
   const parts = [...text, ...images, ...answer.images];
   const receipt = addReceipt(continued?.receipt, draft?.toReceipt());

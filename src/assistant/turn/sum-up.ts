@@ -123,7 +123,7 @@ async function ask(
   { gatewayBeside, chat }: Pick<TurnDependencies, "gatewayBeside" | "chat">,
   { model, maxTokens, maxEstimated, receipt }: SumUpRequest,
   { before, messages, maxSize, signal }: Asked,
-): Promise<Pick<RollingSummary, "text" | "costUsd">> {
+): Promise<Pick<RollingSummary, "text" | "costUsd" | "isEstimated">> {
   const said = withoutRetriedAttempts(messages).map((message) => toSaid(message, maxSize));
   const material = [
     before === undefined
@@ -154,7 +154,12 @@ async function ask(
   // The end of a cut summary is lost, and with each later step more of it.
   if (reason !== "stop" || estimateTokens(toSummaryBlock(text)) > maxEstimated)
     throw new ParleyError("gateway-bad-answer", "the summary is too long or was cut", { detail: { reason } });
-  return { text, ...(usage.costUsd === undefined ? {} : { costUsd: usage.costUsd }) };
+  const { costUsd, isEstimated } = usage;
+  return {
+    text,
+    ...(costUsd === undefined ? {} : { costUsd }),
+    ...(isEstimated ? { isEstimated } : {}),
+  };
 }
 
 function instructionsFor(words: number): string {

@@ -3,7 +3,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { HelpSettings } from "../../core/command-services.ts";
 import { isParleyError, type ParleyError } from "../../core/errors.ts";
 import type { IncomingMessage } from "../../core/events.ts";
-import type { Gateway, ModelOperation } from "../../core/gateway.ts";
+import type { Gateway, ModelOperation, Usage } from "../../core/gateway.ts";
 import type { Inbox, Redo, StoppedAnswer } from "../../core/inbox.ts";
 import type { Platform, Reply } from "../../core/platform.ts";
 import type { SpendingLedger } from "../../core/spending.ts";
@@ -16,6 +16,7 @@ import type {
 } from "../../core/storage.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
 import type { Release } from "../../support/queues.ts";
+import type { MeteredGateway } from "../access/admission.ts";
 import type { Budgets } from "../access/budgets.ts";
 import type { WithheldHistory } from "../access/access.ts";
 import type { createTokenFactors } from "./context-window.ts";
@@ -29,7 +30,7 @@ import type { CollectedAnswer } from "./stream-answer.ts";
 /** What turns and commands need to run. */
 export interface TurnDependencies {
   /** Each call waits until it is admitted for the person of the turn. */
-  readonly gateway: Gateway;
+  readonly gateway: MeteredGateway;
   /** The same for calls that nobody asked for. It refuses one that might leave nothing for the answer. */
   readonly gatewayBeside: Pick<Gateway, "chat">;
   /** The `Author.id` of the person whose turn it is. */
@@ -164,14 +165,13 @@ export function createReceiptDraft() {
       if (last !== undefined) calls.push(toReceiptCall(last.operation, last.asked, answer));
     },
     /**
-     * Records an estimate for the last chat model that was asked, whose answer a person has stopped. Returns
-     * the model.
+     * Records what the last chat model that was asked is charged for an answer that broke off. Returns the
+     * model.
      */
-    left(completionTokens: number): string | undefined {
+    left(usage: Usage | undefined): string | undefined {
       const last = calls.at(-1);
       if (last?.operation !== "chat" || last.model !== undefined) return undefined;
-      const promptTokens = details.context?.estimatedTokens ?? 0;
-      calls[calls.length - 1] = { ...last, usage: { promptTokens, completionTokens, isEstimated: true } };
+      if (usage !== undefined) calls[calls.length - 1] = { ...last, usage };
       return last.asked;
     },
     /** Records calls that have ended, in order. */

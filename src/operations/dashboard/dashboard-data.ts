@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import type { SpendingLedger, UsageRow } from "../../core/spending.ts";
+import type { SpendingLedger, Spent, UsageRow } from "../../core/spending.ts";
 import { groupUsage, sumUsage, type UsageGroup, type UsageSum } from "../../core/usage.ts";
 import { addUtcDays, toUtcDay, inTime } from "../../support/clock.ts";
 import type { GatewayState } from "../gateway-watch.ts";
@@ -26,8 +26,8 @@ interface DashboardSources {
   /** Returns the usage of all instances. Days are `YYYY-MM-DD`, UTC, both included. */
   readonly usage: (query: { fromDay: string; toDay: string }) => Promise<readonly UsageRow[]>;
   readonly budgets: { readonly dayUsd: number | undefined; readonly personDayUsd: number | undefined };
-  /** Returns what everybody together has spent today, in USD. */
-  readonly spentTodayUsd: () => Promise<number>;
+  /** Returns what everybody together has spent today. */
+  readonly spentToday: () => Promise<Spent>;
   /** Returns who has spent most today, as budgets count it. */
   readonly highestSpender: () => ReturnType<SpendingLedger["highestSpender"]>;
   readonly history: LoadHistory;
@@ -117,12 +117,12 @@ export function createDashboardData(sources: DashboardSources): () => Promise<Da
 
   const readFigures = async (): Promise<Figures> => {
     const today = toUtcDay(now());
-    const [rows, spentTodayUsd, topSpender] = await Promise.all([
+    const [rows, spentToday, topSpender] = await Promise.all([
       sources.usage({ fromDay: addUtcDays(today, 1 - usageDays), toDay: today }),
-      sources.spentTodayUsd(),
+      sources.spentToday(),
       sources.highestSpender(),
     ]);
-    return { usage: toUsageSums(rows), spentTodayUsd, topSpender };
+    return { usage: toUsageSums(rows), spentToday, topSpender };
   };
   const figures = (): Promise<Figures> => {
     if (known === undefined || now() - known.at > usageForMs)
@@ -137,7 +137,7 @@ export function createDashboardData(sources: DashboardSources): () => Promise<Da
       sources.store.sizeBytes(),
       sources.disk(),
     ]);
-    const { usage, spentTodayUsd } = known;
+    const { usage, spentToday } = known;
     const names = await sources.names([
       ...[...(usage?.people ?? []), ...(usage?.places ?? [])].map(({ key }) => key),
       ...(known.topSpender === undefined ? [] : [known.topSpender.personId]),
@@ -192,7 +192,7 @@ export function createDashboardData(sources: DashboardSources): () => Promise<Da
       budgets: {
         ...(dayUsd === undefined ? {} : { dayUsd }),
         ...(personDayUsd === undefined ? {} : { personDayUsd }),
-        ...(spentTodayUsd === undefined ? {} : { spentTodayUsd }),
+        ...(spentToday === undefined ? {} : { spentTodayUsd: spentToday.spentUsd }),
       },
       ...(usage === undefined ? {} : { usage }),
       names,
@@ -206,8 +206,12 @@ export function createDashboardData(sources: DashboardSources): () => Promise<Da
 
 interface Figures {
   readonly usage?: UsageSums;
-  readonly spentTodayUsd?: number;
+  readonly spentToday?: Spent;
   readonly topSpender?: Awaited<ReturnType<SpendingLedger["highestSpender"]>>;
+}
+
+function usedOf(spent: Spent | undefined): Pick<Fullness, "used" | "isEstimated"> {
+  return { used: spent?.spentUsd ?? 0, ...(spent?.isEstimated === true ? { isEstimated: true } : {}) };
 }
 
 /** Returns how much of each limited resource is used, now and today. */
@@ -219,21 +223,21 @@ function toFullness(
     readonly names: Readonly<Record<string, string>>;
   },
 ): Fullness[] {
-  const { spentTodayUsd, topSpender, bytes, disk, names } = facts;
+  const { spentToday, topSpender, bytes, disk, names } = facts;
   const { dayUsd, personDayUsd } = budgets;
   const { turns, gatewayCalls } = load();
   const waiting = Map.groupBy(deliveryWaiting(), ({ platform }) => platform);
   return [
-    ...(dayUsd === undefined || spentTodayUsd === undefined
+    ...(dayUsd === undefined || spentToday === undefined
       ? []
-      : [{ kind: "budget", used: spentTodayUsd, limit: dayUsd, unit: "usd" } as const]),
+      : [{ kind: "budget", ...usedOf(spentToday), limit: dayUsd, unit: "usd" } as const]),
     ...(personDayUsd === undefined
       ? []
       : [
           {
             kind: "person-budget",
             ...(topSpender === undefined ? {} : { name: names[topSpender.personId] ?? topSpender.personId }),
-            used: topSpender?.spentUsd ?? 0,
+            ...usedOf(topSpender),
             limit: personDayUsd,
             unit: "usd",
           } as const,
@@ -326,6 +330,8 @@ interface Fullness {
   /** Names who or what has it, where there are several. */
   readonly name?: string;
   readonly used: number;
+  /** Whether a part of `used` is estimated. */
+  readonly isEstimated?: true;
   /** Absent where there is no limit. */
   readonly limit?: number;
   readonly unit: "usd" | "bytes" | "count";

@@ -8,7 +8,6 @@ export const reportMessages = {
   "usage.audio-minutes": "Audio minutes",
   "usage.audio-min": "Audio min",
   "usage.cost": "Cost",
-  "usage.cost.unknown": "unknown",
   "usage.by.person": "Person",
   "usage.by.channel": "Channel",
   "usage.by.model": "Model",
@@ -19,7 +18,7 @@ export const reportMessages = {
   "usage.no-channel": "Direct messages, page",
   "usage.estimated": "In part estimated: {count, plural, one {# call} other {# calls}}.",
   "usage.unpriced":
-    "Without {count, plural, one {# call} other {# calls}} of models whose price is not known (MODEL_PRICES sets it).",
+    "Of these, {count, plural, one {# call is} other {# calls are}} of models whose price is not known: a high one counts (MODEL_PRICES sets it).",
   "usage.own": "Your usage",
   "usage.everybody": "Everybody's usage",
   "usage.title.you": "Your usage, {from} to {to} (UTC)",

@@ -86,6 +86,7 @@ export const turnMessages = {
   "details.usage.audio": "{minutes} min of audio",
   "details.cost": "Cost: {cost}",
   "details.cost.unknown": "unknown: the model has no price",
+  "details.cost.assumed": "{cost} (estimated: the model has no price, so a high one counts)",
   "details.estimated": "(estimated)",
   "details.before":
     "Before it: {count, plural, one {# recording} other {# recordings}} transcribed by {models}",

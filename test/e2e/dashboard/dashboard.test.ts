@@ -145,17 +145,22 @@ describe.skipIf(!has("chromium"))("the dashboard while a gateway fails", () => {
 describe.skipIf(!has("chromium"))("the dashboard of models without a price", () => {
   const { story } = useScriptedPage({ usual: () => whole("Hello.") });
 
-  it("says that the cost is unknown, and never that it is nothing", async () => {
+  it("counts a high one, marks it, and never says that it is nothing", async () => {
     const { page } = await story.open();
     await say(page, "hello");
     await openDashboard(story, page);
     for (const name of ["By person", "By model"])
       expect(await page.getByRole("region", { name }).locator("tbody tr").innerText()).toMatch(
-        /^\S.*\tunknown\t1\b/,
+        /^\S.*\t~\$0\.\d*[1-9]\d*\t1\b/,
       );
-    expect(await page.locator("#usage").innerText()).toContain("MODEL_PRICES gives a model its price.");
+    expect(await page.locator("#usage").innerText()).toContain(
+      "A model without a known price counts at a high one: MODEL_PRICES",
+    );
     expect(await page.locator("#costs").innerText()).toMatch(
-      /Spent today\s+unknown[^]*Calls without a price\s+1$/,
+      /Spent today\s+~\$0\.\d*[1-9]\d*\s[^]*Calls at an assumed price\s+1$/,
+    );
+    expect(await page.locator("#cost-plot").getAttribute("aria-label")).toMatch(
+      /^Cost \(~ in part estimated\): \$0\.\d*[1-9]/,
     );
   });
 });

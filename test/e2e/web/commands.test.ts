@@ -378,7 +378,7 @@ describe.skipIf(!has("chromium"))("a budget of the page", () => {
   it("is told of below the answer that passes 80 %, once, and is not kept", async () => {
     const { page, problems } = await story.open();
     const messages = page.locator(".messages");
-    const told = messages.getByText("80 % of your monthly budget ($0.10) is used: $0.01 is left.");
+    const told = messages.getByText("80 % of your monthly budget ($0.10) is used: ~$0.01 is left.");
     await say(page, "one");
     expect(await told.count()).toBe(0);
     await say(page, "two");

@@ -32,7 +32,7 @@ describe.each<SlackMode>(["socket", "http"])("the Home tab, over %s", (mode) => 
     expect(english).toContain("Chat model: `test/chat-model`");
     expect(english).toMatch(/\*Today\*\nCalls: 1/);
     expect(english).not.toContain("**");
-    expect(english).toMatch(/Your budget today: \*\$[\d.]+\* left/);
+    expect(english).toMatch(/Your budget today: \*~\$[\d.]+\* left/);
     const german = await shows(uwe, "Dein Verbrauch");
     expect(german).toContain("So verwendest du Parley");
     expect(german).not.toContain("Calls");

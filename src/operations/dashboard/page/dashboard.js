@@ -196,9 +196,9 @@ function showCosts({ usage, names, time: now }) {
    */
   const tableOf = (by, sums) =>
     sums.length === 0 ? [] : [usageTable(word(`dashboard.by.${by}`), sums, names)];
-  const how = { className: "quiet", text: word("dashboard.cost.unpriced.how") };
+  const how = { className: "quiet", text: word("dashboard.cost.estimated.how") };
   byId("usage").replaceChildren(
-    ...(total.unpricedCalls === 0 ? [] : [element("p", how)]),
+    ...(total.estimatedCalls === 0 ? [] : [element("p", how)]),
     ...tableOf("people", usage.people),
     ...tableOf("models", usage.models),
   );
@@ -235,10 +235,9 @@ function usageTable(caption, sums, names) {
   );
 }
 
-/** Calls may have no price. @param {Pick<Sum, "calls" | "unpricedCalls" | "costUsd">} sum */
-function costOf({ calls, unpricedCalls, costUsd }) {
-  if (calls > 0 && unpricedCalls === calls) return word("dashboard.unknown");
-  return `${unpricedCalls > 0 ? "≥ " : ""}${usd(costUsd)}`;
+/** @param {Pick<Sum, "estimatedCalls" | "costUsd">} sum */
+function costOf({ estimatedCalls, costUsd }) {
+  return `${estimatedCalls > 0 ? "~" : ""}${usd(costUsd)}`;
 }
 
 const amountOf = { usd, bytes, count: number };
@@ -246,13 +245,14 @@ const amountOf = { usd, bytes, count: number };
 /** @param {Data} data */
 function showFull({ full }) {
   byId("full").replaceChildren(
-    ...full.map(({ kind, name, used, limit, unit }) => {
+    ...full.map(({ kind, name, used, isEstimated, limit, unit }) => {
       const text = amountOf[unit];
+      const usedText = `${isEstimated === true ? "~" : ""}${text(used)}`;
       const label = `${word(`dashboard.full.${kind}`)}${name === undefined ? "" : ` (${name})`}`;
       if (limit === undefined)
         return element("li", {}, [
           element("span", { text: label }),
-          element("span", { className: "number", text: text(used) }),
+          element("span", { className: "number", text: usedText }),
         ]);
       const share = limit === 0 ? 1 : used / limit;
       const bar = /** @type {HTMLProgressElement} */ (element("progress"));
@@ -260,7 +260,7 @@ function showFull({ full }) {
       bar.value = Math.min(1, share);
       bar.className = share >= 0.9 ? "wrong" : share >= 0.7 ? "warning" : "well";
       bar.setAttribute("aria-label", label);
-      const amounts = word("dashboard.of", { used: text(used), limit: text(limit) });
+      const amounts = word("dashboard.of", { used: usedText, limit: text(limit) });
       return element("li", {}, [
         element("span", { text: label }),
         bar,
@@ -354,7 +354,16 @@ function showPlots({ series, day, usage, time: now }) {
   const days = usage?.days ?? [];
   draw(
     "cost-plot",
-    [{ label: word("dashboard.cost.column"), color: "--blue" }],
+    [
+      {
+        label: word(
+          days.some(({ estimatedCalls }) => estimatedCalls > 0)
+            ? "dashboard.cost.column.estimated"
+            : "dashboard.cost.column",
+        ),
+        color: "--blue",
+      },
+    ],
     [days.map(({ key }) => Date.parse(key) / 1000), days.map(({ costUsd }) => costUsd)],
     { from: to - 30 * 86_400, to, format: usd, isDaily: true },
   );

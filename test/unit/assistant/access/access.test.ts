@@ -225,6 +225,7 @@ describe("the overview of a person", () => {
             period: "day",
             budgetUsd: 1,
             spentUsd: 0.5,
+            isEstimated: false,
             renewsAt: 0,
           },
         ]),

@@ -37,7 +37,7 @@ describe("a person", () => {
     expect(told()).toEqual([]);
     await spend(0.1);
     expect(told()).toEqual([
-      "fake:ada: 50 % of your daily budget ($1.00) is used: $0.50 is left. There is a new one at midnight UTC, in 12 hours.",
+      "fake:ada: 50 % of your daily budget ($1.00) is used: ~$0.50 is left. There is a new one at midnight UTC, in 12 hours.",
     ]);
     await spend(0.2);
     expect(told()).toEqual([]);
@@ -49,8 +49,8 @@ describe("a person", () => {
     await spend(0.85);
     expect(told()).toEqual([
       [
-        "fake:ada: 80 % of your daily budget ($1.00) is used: $0.15 is left. There is a new one at midnight UTC, in 12 hours.",
-        "80 % of your monthly budget ($2.50) is used: $0.45 is left. There is a new one on March 1 at midnight UTC, in 36 hours.",
+        "fake:ada: 80 % of your daily budget ($1.00) is used: ~$0.15 is left. There is a new one at midnight UTC, in 12 hours.",
+        "80 % of your monthly budget ($2.50) is used: ~$0.45 is left. There is a new one on March 1 at midnight UTC, in 36 hours.",
       ].join("\n"),
     ]);
     await world.clock.advance(2 * dayMs);

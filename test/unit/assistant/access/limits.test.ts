@@ -52,8 +52,10 @@ const refusalOf = (event: IncomingEvent) =>
     (error: unknown) => toNotice(error),
   );
 
-const spent = (kind: "person" | "deployment" = "deployment") =>
-  world.store.spending.spentUsd(kind === "person" ? { kind, id: "fake:ada" } : { kind }, world.clock.now());
+const spent = async (kind: "person" | "deployment" = "deployment") => {
+  const scope = kind === "person" ? { kind, id: "fake:ada" } : { kind };
+  return (await world.store.spending.spent(scope, world.clock.now())).spentUsd;
+};
 const rows = () => world.store.spending.usage({ fromDay: "2026-07-28", toDay: "2026-07-28" });
 
 describe("TURNS_PERSON_MINUTE", () => {
@@ -294,6 +296,7 @@ describe("budgets", () => {
       personMonthUsd: undefined,
       dayUsd: undefined,
       monthUsd: 5,
+      meter: () => undefined,
       log,
       now: () => world.clock.now(),
     });
@@ -305,12 +308,16 @@ describe("budgets", () => {
         "chatty",
         chatWorstCase(request, false),
       );
-    await (await reserve()).settle({ ...usage, isEstimated: false }, "chatty");
+    const settle = async (given: Usage) => {
+      const charge = await reserve();
+      await charge.settle(charge.counted(given));
+    };
+    await settle({ ...usage, isEstimated: false });
     expect(await spent()).toBeCloseTo(1);
     expect(log.lines.join()).toContain("the gateway reports far more than this call can cost");
     // Ordinary costs are believed, and nobody is told.
     log.lines.length = 0;
-    await (await reserve()).settle({ costUsd: 0.1, isEstimated: false }, "chatty");
+    await settle({ costUsd: 0.1, isEstimated: false });
     expect(await spent()).toBeCloseTo(1.1);
     expect(log.lines).toEqual([]);
     budgets.close();
@@ -336,7 +343,7 @@ describe("budgets", () => {
     answerFor({ promptTokens: 1000, completionTokens: 100, isEstimated: false });
     await world.ask("one");
     expect(await spent()).toBeCloseTo(0.0225);
-    expect(await rows()).toMatchObject([{ costUsd: 0, unpricedCalls: 1 }]);
+    expect(await rows()).toMatchObject([{ costUsd: 0.0225, estimatedCalls: 1, unpricedCalls: 1 }]);
     answerFor({ costUsd: 0.001, isEstimated: false });
     await world.ask("two");
     expect(await spent()).toBeCloseTo(0.0235);
@@ -387,7 +394,12 @@ describe("admission", () => {
   const limits = { calls: 4, callsPerPerson: 2, fileBytes: 100, fileBytesPerPerson: 50 };
   /** Only concurrent work is limited here. */
   const free: Pick<Budgets, "reserve"> = {
-    reserve: () => Promise.resolve({ settle: () => Promise.resolve(), release: () => Promise.resolve() }),
+    reserve: () =>
+      Promise.resolve({
+        counted: (usage) => ({ costUsd: 0, ...usage }),
+        settle: () => Promise.resolve(),
+        release: () => Promise.resolve(),
+      }),
   };
   const callerOf = (personId: string) => ({ personId, platform: "fake" });
   const admit = (gateway: Gateway, given = limits) =>

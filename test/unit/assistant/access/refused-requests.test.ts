@@ -195,7 +195,7 @@ describe("budgets before a request", () => {
     test("is decided in the turn while the ledger cannot be read, and nothing is read without a budget", async () => {
       world = await createWorld({ startAt: noon, models, prices, spending: { personDayUsd: 0.01 } });
       const read = vi
-        .spyOn(world.store.spending, "spentUsd")
+        .spyOn(world.store.spending, "spent")
         .mockRejectedValue(new ParleyError("store-unavailable", "gone"));
       expect(await world.assistant.receive(message("one"))).toBe("accepted");
       await world.settled();
@@ -203,7 +203,7 @@ describe("budgets before a request", () => {
       expect(world.platform.replies).toMatchObject([{ state: "finished" }]);
       await world.close();
       world = await createWorld({ startAt: noon, models, prices });
-      const unread = vi.spyOn(world.store.spending, "spentUsd");
+      const unread = vi.spyOn(world.store.spending, "spent");
       await world.ask("one");
       expect(unread).not.toHaveBeenCalled();
     });

@@ -151,7 +151,7 @@ describe("Details of an answer", () => {
       "Model: `spare-2026` (asked for `chatty`; it did not answer, so this is the fallback)",
     );
     expect(text).toContain("(estimated)");
-    expect(text).toContain("Cost: unknown: the model has no price");
+    expect(text).toContain("Cost: $0.00041 (estimated: the model has no price, so a high one counts)");
   });
 
   test("list files that were read and not read, and transcriptions", async () => {

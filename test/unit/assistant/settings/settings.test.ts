@@ -327,7 +327,7 @@ describe("layers", () => {
       const { spending } = world.store;
       const reservation = (await spending.reserve(0, { budgets: [], now: world.clock.now() })) as Reservation;
       const labels = { personId: "fake:ada", model: "clever", operation: "chat" } as const;
-      const used = { labels, amounts: {}, costUsd: 1, chargedUsd: 1, isEstimated: false, scopes: [] };
+      const used = { labels, usage: { costUsd: 1, isEstimated: false }, scopes: [] };
       await spending.settle(reservation, used, world.clock.now());
       const days = { fromDay: reservation.day, toDay: reservation.day };
       const counted = async () => (await world.store.spending.usage(days)).map(({ personId }) => personId);

@@ -56,7 +56,8 @@ describe("a channel that several workspaces share", () => {
       prices: { chatty: { inputPerMillionUsd: 1e6, outputPerMillionUsd: 1e6 } },
     });
     expect(await askIn("a")).toBe("chatty");
-    const spentIn = (id: string) => world.store.spending.spentUsd({ kind: "place", id }, world.clock.now());
+    const spentIn = async (id: string) =>
+      (await world.store.spending.spent({ kind: "place", id }, world.clock.now())).spentUsd;
     expect(await spentIn("fake:channel:a:1")).toBeGreaterThan(0);
     expect([await spentIn("fake:channel:b:1"), await spentIn("fake:channel:1")]).toEqual([0, 0]);
   });
