@@ -36,7 +36,7 @@ export interface GatewayContext {
   readonly catalogue: ReturnType<typeof createModelCatalogue>;
   readonly onRetry: (operation: Operation, code: ErrorCode, delayMs: number) => void;
   /** Waits between attempts. */
-  readonly clock: Pick<Clock, "sleep" | "monotonic">;
+  readonly clock: Pick<Clock, "sleep" | "monotonic" | "after">;
   readonly onOutcome: (outcome: GatewayOutcome) => void;
 }
 
@@ -78,9 +78,9 @@ export async function runCall<T, M extends string | undefined>(
   attempt: (model: M, timeouts: AttemptTimeouts) => Promise<T>,
 ): Promise<CallResult<M, T>> {
   const { operation, signal } = plan;
-  const { log, timeouts: limits } = context;
+  const { clock, log, timeouts: limits } = context;
   signal.throwIfAborted();
-  const startedAt = performance.now();
+  const startedAt = clock.monotonic();
   const deadlineAt = startedAt + limits.totalMs;
   const retryDeadlineAt =
     startedAt + Math.min(limits.totalMs, Math.max(limits.firstEventMs, minRetryWindowMs));
@@ -91,13 +91,9 @@ export async function runCall<T, M extends string | undefined>(
     try {
       const value = await withRetries(
         () => {
-          const timeouts = createAttemptTimeouts(signal, {
-            firstEventMs: limits.firstEventMs * plan.firstEventFactor,
-            idleMs: limits.idleMs,
-            deadlineAt,
-            totalMs: limits.totalMs,
-          });
-          return attempt(model, timeouts);
+          const firstEventMs = limits.firstEventMs * plan.firstEventFactor;
+          const attemptLimits = { ...limits, firstEventMs, deadlineAt };
+          return attempt(model, createAttemptTimeouts(signal, attemptLimits, clock));
         },
         {
           operation,
@@ -105,7 +101,7 @@ export async function runCall<T, M extends string | undefined>(
           deadlineAt: retryDeadlineAt,
           maxWaitMs: hasNext ? maxWaitBeforeFallbackMs : Number.POSITIVE_INFINITY,
           signal,
-          clock: context.clock,
+          clock,
           onRetry(failure, delayMs) {
             log.debug({ operation, model, code: failure.code, delayMs }, "retrying gateway call");
             context.onRetry(operation, failure.code, delayMs);
@@ -122,7 +118,7 @@ export async function runCall<T, M extends string | undefined>(
       if (!(error instanceof AttemptError)) throw error;
       const failure = await withSuggestion(context, error.failure, model, signal);
       firstFailure ??= failure;
-      if (!hasNext || performance.now() >= deadlineAt || !isWorthFallback(error, operation)) {
+      if (!hasNext || clock.monotonic() >= deadlineAt || !isWorthFallback(error, operation)) {
         context.onOutcome({ kind: "failed", operation, error: firstFailure });
         throw firstFailure;
       }

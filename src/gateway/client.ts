@@ -60,8 +60,8 @@ interface GatewayClientOptions {
   readonly maxImageBytes: number;
   /** Default 3 attempts, 0.5 s doubling up to 8 s, or as little as half of that. */
   readonly retryRules?: RetryRules;
-  /** Waits between attempts. Default: the time of this process. */
-  readonly clock?: Pick<Clock, "sleep" | "monotonic"> | undefined;
+  /** Ends and repeats attempts. Default: the time of this process. */
+  readonly clock?: Pick<Clock, "sleep" | "monotonic" | "after"> | undefined;
   /** Is called with the headers of every response, with names in lower case. */
   onHeaders?(headers: Headers): void;
   /** Is called with what each call showed of the gateway after all attempts, except aborted calls. */

@@ -1,6 +1,7 @@
-import type { Clock } from "../core/clock.ts";
+import type { CancelTimer, Clock } from "../core/clock.ts";
 import { ParleyError } from "../core/errors.ts";
 import type { Operation } from "../core/gateway.ts";
+import { systemClock } from "../support/clock.ts";
 import { backoffMs, retry } from "../support/retry.ts";
 import { AttemptError, type RetryClass } from "./failures.ts";
 
@@ -31,7 +32,7 @@ export function isRetriable(error: AttemptError, operation: Operation): boolean 
 interface RetryContext {
   readonly operation: Operation;
   readonly rules: RetryRules;
-  /** The latest end of a wait, on the clock of `performance.now`. */
+  /** The latest end of a wait, on the monotonic time of the clock. */
   readonly deadlineAt: number;
   /** A longer wait is not begun, since a fallback model can be asked instead. */
   readonly maxWaitMs: number;
@@ -49,17 +50,17 @@ interface RetryContext {
  * @throws AttemptError of the last attempt, or the signal's reason when it aborts
  */
 export function withRetries<T>(attempt: () => Promise<T>, context: RetryContext): Promise<T> {
-  const { rules, signal, random = () => Math.random() } = context;
+  const { rules, signal, clock = systemClock, random = () => Math.random() } = context;
   const limits = { baseMs: rules.baseDelayMs, maxMs: rules.maxDelayMs };
   return retry(attempt, {
     signal,
-    ...(context.clock === undefined ? {} : { clock: context.clock }),
+    clock,
     delayMs: (error, attempts) => {
       if (!(error instanceof AttemptError) || attempts >= rules.maxAttempts) return undefined;
       if (!isRetriable(error, context.operation)) return undefined;
       const jitterMs = Math.ceil((0.5 + random() / 2) * backoffMs(attempts, limits));
       const delayMs = Math.max(jitterMs, error.failure.retryAfterMs ?? 0);
-      if (delayMs > context.maxWaitMs || performance.now() + delayMs >= context.deadlineAt) return undefined;
+      if (delayMs > context.maxWaitMs || clock.monotonic() + delayMs >= context.deadlineAt) return undefined;
       context.onRetry(error.failure, delayMs);
       return delayMs;
     },
@@ -69,7 +70,7 @@ export function withRetries<T>(attempt: () => Promise<T>, context: RetryContext)
 /** How long the body may stay open after the finish reason. Only usage follows it. */
 export const endGraceMs = 3000;
 
-/** The limits of one attempt, in milliseconds. `deadlineAt` is by `performance.now`, `totalMs` for errors. */
+/** The limits of one attempt, in milliseconds. `deadlineAt` is by the clock's monotonic time, `totalMs` for errors. */
 interface TimeoutLimits {
   readonly firstEventMs: number;
   readonly idleMs: number;
@@ -94,14 +95,18 @@ export interface AttemptTimeouts {
   dispose(): void;
 }
 
-/** Starts the timers of an attempt: first event, idle and total. One Node timer serves all three. */
-export function createAttemptTimeouts(callerSignal: AbortSignal, limits: TimeoutLimits): AttemptTimeouts {
+/** Starts the timers of an attempt: first event, idle and total. One timer of the clock serves all three. */
+export function createAttemptTimeouts(
+  callerSignal: AbortSignal,
+  limits: TimeoutLimits,
+  clock: Pick<Clock, "monotonic" | "after">,
+): AttemptTimeouts {
   const controller = new AbortController();
   let which: "first-event" | "idle" | "end" = "first-event";
   let limitMs = limits.firstEventMs;
-  let since = performance.now();
+  let since = clock.monotonic();
   let isPaused = false;
-  let timer: NodeJS.Timeout | undefined;
+  let cancel: CancelTimer = () => {};
 
   const expire = (timeout: string, ms: number) => {
     controller.abort(
@@ -114,11 +119,11 @@ export function createAttemptTimeouts(callerSignal: AbortSignal, limits: Timeout
   // This is the shortest possible limit. Checks this often need no new timer when a limit changes.
   const checkMs = Math.min(limits.idleMs, endGraceMs, 0x7fffffff);
   const check = () => {
-    const now = performance.now();
+    const now = clock.monotonic();
     if (now >= limits.deadlineAt) return expire("total", limits.totalMs);
     const leftMs = isPaused ? limitMs : since + limitMs - now;
     if (leftMs <= 0) return expire(which, limitMs);
-    timer = setTimeout(check, Math.min(leftMs, limits.deadlineAt - now, checkMs));
+    cancel = clock.after(Math.min(leftMs, limits.deadlineAt - now, checkMs), check);
   };
 
   const onAbort = () => controller.abort(callerSignal.reason);
@@ -131,13 +136,13 @@ export function createAttemptTimeouts(callerSignal: AbortSignal, limits: Timeout
   return {
     signal: controller.signal,
     progress() {
-      since = performance.now();
+      since = clock.monotonic();
       if (which !== "first-event") return;
       which = "idle";
       limitMs = limits.idleMs;
     },
     alive() {
-      since = performance.now();
+      since = clock.monotonic();
     },
     pause() {
       isPaused = true;
@@ -145,16 +150,16 @@ export function createAttemptTimeouts(callerSignal: AbortSignal, limits: Timeout
     resume() {
       if (!isPaused) return;
       isPaused = false;
-      since = performance.now();
+      since = clock.monotonic();
     },
     expectEnd() {
       which = "end";
       limitMs = Math.min(endGraceMs, limits.idleMs);
-      since = performance.now();
+      since = clock.monotonic();
       isPaused = false;
     },
     dispose() {
-      clearTimeout(timer);
+      cancel();
       callerSignal.removeEventListener("abort", onAbort);
     },
   };

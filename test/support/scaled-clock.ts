@@ -1,18 +1,54 @@
+import { AsyncResource } from "node:async_hooks";
 import type { Clock } from "../../src/core/clock.ts";
 import { systemClock } from "../../src/support/clock.ts";
+import { loopTime, onLoopTime } from "./loop-time.ts";
 
 /**
  * Creates a clock on which waits are `factor` times shorter. It is for stories between real sockets, whose
- * other side does not use it. Wall time is that of this process, so that stored times and days are right.
+ * other side does not use it. Its time is what this process has had ({@link loopTime}), so that no deadline
+ * passes because other programs run. Wall time is that of this process, so that stored times and days are
+ * right.
  */
 export function createScaledClock(factor: number): Clock {
-  const startedAt = performance.now();
+  const monotonic = (): number => loopTime() * factor;
+
+  function add(ms: number, callback: () => void, everyMs?: number): () => void {
+    let dueAt = monotonic() + ms;
+    // As with the timers of Node, what is called belongs to the turn that has asked for it.
+    const call = AsyncResource.bind(callback);
+    const cancel = onLoopTime(() => {
+      if (monotonic() < dueAt) return;
+      if (everyMs === undefined) cancel();
+      else dueAt += Math.max(1, everyMs);
+      call();
+    });
+    return cancel;
+  }
+
   return {
     now: () => systemClock.now(),
-    monotonic: () => startedAt + (performance.now() - startedAt) * factor,
-    sleep: (ms, signal) => systemClock.sleep(ms / factor, signal),
-    after: (ms, callback, options) => systemClock.after(ms / factor, callback, options),
-    every: (ms, callback) => systemClock.every(ms / factor, callback),
-    timeout: (ms) => systemClock.timeout(ms / factor),
+    monotonic,
+    sleep(ms, signal) {
+      return new Promise((resolve, reject) => {
+        if (signal?.aborted === true) return reject(signal.reason as Error);
+        const abort = (): void => {
+          cancel();
+          reject(signal?.reason as Error);
+        };
+        const cancel = add(ms, () => {
+          signal?.removeEventListener("abort", abort);
+          resolve();
+        });
+        signal?.addEventListener("abort", abort, { once: true });
+      });
+    },
+    after: (ms, callback) => add(ms, callback),
+    every: (ms, callback) => add(ms, callback, ms),
+    timeout(ms) {
+      const controller = new AbortController();
+      const reason = new DOMException("The operation timed out.", "TimeoutError");
+      add(ms, () => controller.abort(reason));
+      return controller.signal;
+    },
   };
 }

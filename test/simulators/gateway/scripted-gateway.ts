@@ -1,6 +1,10 @@
 import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { createScaledClock } from "../../support/scaled-clock.ts";
+
+/** Its events are apart in this process's own time, so that a busy machine does not change what they show. */
+const clock = createScaledClock(1);
 
 /** How a body is split into packets. */
 export type Cut = "whole" | "bytes" | "in-characters" | "in-fields";
@@ -60,7 +64,7 @@ export async function startScriptedGateway(
 ): Promise<ScriptedGateway> {
   const requests: SeenRequest[] = [];
   const waiting: (() => void)[] = [];
-  const timers = new Set<NodeJS.Timeout>();
+  const timers = new Set<() => void>();
   const server = createServer((incoming, outgoing) => {
     void serve(incoming, outgoing);
   });
@@ -99,7 +103,7 @@ export async function startScriptedGateway(
     },
     connections: () => connections,
     async close() {
-      for (const timer of timers) clearInterval(timer);
+      for (const stop of timers) stop();
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     },
@@ -157,7 +161,7 @@ function isJson(body: Buffer): boolean {
 async function give(
   answer: ScriptedAnswer,
   outgoing: ServerResponse,
-  timers: Set<NodeJS.Timeout>,
+  timers: Set<() => void>,
 ): Promise<void> {
   if (answer.answers === false) {
     outgoing.destroy();
@@ -171,8 +175,7 @@ async function give(
   const packets =
     eventEveryMs === undefined ? cutInto(body, answer.cut ?? "whole") : body.toString().split(/(?<=\n\n)/);
   for (const [index, packet] of packets.entries()) {
-    if (eventEveryMs !== undefined && index > 0)
-      await new Promise((resolve) => setTimeout(resolve, eventEveryMs));
+    if (eventEveryMs !== undefined && index > 0) await clock.sleep(eventEveryMs);
     if (outgoing.destroyed) return;
     outgoing.write(packet);
     // Each packet must be sent by itself. Together they would arrive as one.
@@ -184,9 +187,9 @@ async function give(
   if (answer.after === "break") outgoing.write("", () => outgoing.destroy());
   else if (answer.after !== "hang") outgoing.end();
   else if (answer.pingEveryMs !== undefined) {
-    const timer = setInterval(() => outgoing.write(": keep-alive\n\n"), answer.pingEveryMs);
-    timers.add(timer);
-    outgoing.once("close", () => clearInterval(timer));
+    const stop = clock.every(answer.pingEveryMs, () => outgoing.write(": keep-alive\n\n"));
+    timers.add(stop);
+    outgoing.once("close", stop);
   }
 }
 

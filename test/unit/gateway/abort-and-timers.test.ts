@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { type ScriptedAnswer, startScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
-import { createTestClient, failureOf, hello, never, outcomeOf, pixel } from "./harness.ts";
+import { clock, createTestClient, failureOf, hello, never, outcomeOf, pixel } from "./harness.ts";
 
 const open: { close(): Promise<void> }[] = [];
 afterEach(async () => {
@@ -51,7 +51,7 @@ describe("an abort", () => {
     const { client } = await start({ body: body.join(""), after: "hang" });
     const controller = new AbortController();
     const reason = new Error("enough");
-    setTimeout(() => controller.abort(reason), 100);
+    clock.after(100, () => controller.abort(reason));
     let text = "";
     const failure = await failureOf(
       (async () => {
@@ -210,8 +210,8 @@ describe("the timers", () => {
     const kinds: string[] = [];
     for await (const event of client.chat(hello, never())) {
       kinds.push(event.kind);
-      const until = Date.now() + 400;
-      while (Date.now() < until) await new Promise((resolve) => setImmediate(resolve));
+      const until = clock.monotonic() + 400;
+      while (clock.monotonic() < until) await new Promise((resolve) => setImmediate(resolve));
     }
     expect(kinds).toEqual(["text", "finish"]);
   });
@@ -224,7 +224,7 @@ describe("the timers", () => {
       {
         timeouts: limits,
         imageHosts: ["a.example"],
-        downloadImage: () => new Promise((resolve) => setTimeout(() => resolve(pixel), 500)),
+        downloadImage: () => clock.sleep(500).then(() => pixel),
       },
     );
     expect(await outcomeOf(client.chat(hello, never()))).toMatchObject({
@@ -238,9 +238,9 @@ describe("the timers", () => {
     open.push(gateway);
     const client = createTestClient(gateway.baseUrl, { timeouts: { ...limits, idleMs: 5000, totalMs: 300 } });
     open.push(client);
-    const startedAt = Date.now();
+    const startedAt = clock.monotonic();
     expect(await outcomeOf(client.chat(hello, never()))).toMatchObject({ error: "gateway-interrupted" });
-    expect(Date.now() - startedAt).toBeLessThan(2000);
+    expect(clock.monotonic() - startedAt).toBeLessThan(2000);
   });
 
   it("end: a complete answer ends although the body stays open", async () => {
@@ -252,9 +252,9 @@ describe("the timers", () => {
       },
       { timeouts: { connectMs: 1000, firstEventMs: 15_000, idleMs: 15_000, totalMs: 20_000 } },
     );
-    const startedAt = Date.now();
+    const startedAt = clock.monotonic();
     expect(await outcomeOf(client.chat(hello, never()))).toMatchObject({ text: "hi", finish: "stop" });
-    expect(Date.now() - startedAt).toBeLessThan(8000);
+    expect(clock.monotonic() - startedAt).toBeLessThan(8000);
   });
 
   it("connect: an incomplete handshake times out", async () => {

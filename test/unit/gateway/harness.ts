@@ -3,6 +3,10 @@ import { isParleyError } from "../../../src/core/errors.ts";
 import type { AnswerSource, ChatEvent, ChatRequest } from "../../../src/core/gateway.ts";
 import type { Log } from "../../../src/core/telemetry.ts";
 import { createGatewayClient } from "../../../src/gateway/client.ts";
+import { createScaledClock } from "../../support/scaled-clock.ts";
+
+/** The time of the client, which is also that of the scripted gateway. */
+export const clock = createScaledClock(1);
 
 /** Creates a log that keeps its lines, so that they can be searched for secrets. */
 export function createTestLog(): Log & { readonly lines: string[] } {
@@ -36,6 +40,7 @@ export function createTestClient(
     downloadImage: () => Promise.resolve(pixel),
     maxImageBytes: 1_000_000,
     retryRules: { maxAttempts: 3, baseDelayMs: 2, maxDelayMs: 5 },
+    clock,
     ...options,
   });
 }
