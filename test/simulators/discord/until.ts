@@ -1,6 +1,8 @@
+import { loopTime } from "../../support/loop-time.ts";
+
 /**
  * Resolves to the first value of `read` that is not `undefined` or `false`.
- * @throws Error after `timeoutMs` (10 s by default), with the result of `explain`
+ * @throws Error after `timeoutMs` of this process's own time (10 s by default), with the result of `explain`
  */
 export async function until<T>(
   read: () => T | undefined | false,
@@ -11,11 +13,11 @@ export async function until<T>(
     readonly between?: () => Promise<void>;
   } = {},
 ): Promise<T> {
-  const deadline = Date.now() + (options.timeoutMs ?? 10_000);
+  const deadline = loopTime() + (options.timeoutMs ?? 10_000);
   for (;;) {
     const value = read();
     if (value !== undefined && value !== false) return value;
-    if (Date.now() > deadline) {
+    if (loopTime() > deadline) {
       const seen =
         options.explain === undefined ? "" : `: ${JSON.stringify(options.explain(), replaceBytes, 1)}`;
       throw new Error(`timed out${seen}`);

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { AddressInfo } from "node:net";
+import { loopTime } from "../../support/loop-time.ts";
 import { createClock, type Clock } from "./clock.ts";
 import type { RequestEndpoint } from "./http-delivery.ts";
 import { createInstallation } from "./installation.ts";
@@ -142,12 +143,12 @@ export async function createSlackSimulator(options: SimulatorOptions = {}): Prom
 
   async function waitFor<T>(what: string, look: () => T | undefined | false, timeoutMs = 10_000): Promise<T> {
     const { botTime } = options;
-    const deadline = Date.now() + timeoutMs;
+    const deadline = loopTime() + timeoutMs;
     const lastAt = (botTime?.monotonic() ?? 0) + 3 * timeoutMs;
     for (;;) {
       const found = look();
       if (found !== undefined && found !== false) return found;
-      const isLate = Date.now() > deadline;
+      const isLate = loopTime() > deadline;
       if (isLate || (botTime?.monotonic() ?? 0) > lastAt) {
         const seen = [...workspace.channels.values()]
           .flatMap((channel) =>
