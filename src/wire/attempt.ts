@@ -70,7 +70,7 @@ export function withRetries<T>(attempt: () => Promise<T>, context: RetryContext)
 /** How long the body may stay open after the finish reason. Only usage follows it. */
 export const endGraceMs = 3000;
 
-/** The limits of one attempt, in milliseconds. `deadlineAt` is by the clock's monotonic time, `totalMs` for errors. */
+/** The limits of one attempt in milliseconds. `deadlineAt` is by the clock, `totalMs` is for errors. */
 interface TimeoutLimits {
   readonly firstEventMs: number;
   readonly idleMs: number;

@@ -15,7 +15,7 @@ export function loopTime(): number {
   return passedMs + Math.min(maxTickMs, performance.now() - tickedAt);
 }
 
-/** Calls `watcher` after each step of {@link loopTime}, some milliseconds apart, until the result is called. */
+/** Calls `watcher` after each step of {@link loopTime}, some milliseconds apart. The result ends that. */
 export function onLoopTime(watcher: () => void): () => void {
   watchers.add(watcher);
   return () => void watchers.delete(watcher);
