@@ -315,7 +315,7 @@ describe("tokens", () => {
     const ana = workspace.person("Ana");
     const root = ana.sends({ channel: ana.directMessages, text: "hello" });
     expect((await answerIn(workspace, ana.directMessages, root)).text).toBe("You said: hello");
-    expect(story.logged.join("\n")).toContain("token not rotated");
+    expect(story.logged.join("\n")).toContain("API call for token rotation");
   });
 
   test("an organisation installs the app once for all its workspaces, and removes it from all", async () => {

@@ -22,6 +22,8 @@ const pointerKey = (teamId: string): string => `slack organisation ${teamId}`;
 
 /** Tokens that Slack has issued are tried to be stored for so long, since Slack gives them out once. */
 const saveWithinMs = 60_000;
+/** The library exchanges a token two hours before it expires. */
+const rewrittenBeforeMs = 2 * 60 * 60_000 + 60_000;
 
 export type Installations = ReturnType<typeof createInstallations>;
 
@@ -90,6 +92,9 @@ export function createInstallations(records: Records, clock: Clock = systemClock
     async fetchInstallation(query) {
       const stored = await read(idOf(query));
       if (stored === undefined) throw new ParleyError("platform-unauthorized", "the app is not installed");
+      const { expiresAt = Infinity } = stored.installation.bot ?? {};
+      // The library exchanges such a token next, and Slack gives the new one out once: the store must take it.
+      if (expiresAt * 1000 - clock.now() <= rewrittenBeforeMs) await update(stored.id, (now) => now);
       return stored.installation;
     },
     deleteInstallation: (query) => records.delete(recordKey(idOf(query))),
@@ -101,10 +106,6 @@ export function createInstallations(records: Records, clock: Clock = systemClock
     noteNew: (installation: Installation) => void fresh.add(installation),
     find,
     read,
-    /** Writes an installation as it is stored, which proves that the store takes writes. */
-    async rewrite(id: string): Promise<void> {
-      await update(id, (stored) => stored);
-    },
     async delete(id: string): Promise<void> {
       const stored = await read(id);
       for (const teamId of stored?.teams ?? []) await records.delete(pointerKey(teamId));

@@ -1,16 +1,10 @@
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../../../core/clock.ts";
-import { ParleyError } from "../../../core/errors.ts";
+import { isParleyError, ParleyError } from "../../../core/errors.ts";
 import type { Claims, Records } from "../../../core/storage.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { systemClock } from "../../../support/clock.ts";
-import {
-  type Installations,
-  type StoredInstallation,
-  createInstallations,
-  toIdentity,
-  teamsOfPayload,
-} from "./installations.ts";
+import { type StoredInstallation, createInstallations, toIdentity, teamsOfPayload } from "./installations.ts";
 import { type AppCredentials, createInstaller } from "./installer.ts";
 import type { TeamToken } from "../transport/web-api.ts";
 import { createTeam, type Team, type TeamSurroundings, warnOfMissingScopes, type Teams } from "../team.ts";
@@ -71,14 +65,7 @@ export function openInstalledTeams(
   function create(found: StoredInstallation, teamId: string): Team | undefined {
     const identity = toIdentity(found, teamId);
     if (identity === undefined) return undefined;
-    const token = createInstalledToken({
-      found,
-      installations,
-      claims,
-      rotate: (stored) => installer.rotate(stored),
-      clock,
-      log,
-    });
+    const token = createInstalledToken({ found, tokenOf: installer.tokenOf, clock, log });
     const team = createTeam(identity, token, { ...around, log: log.child({ team: teamId }) });
     warnOfMissingScopes(identity, around);
     installationOf.set(team, found.id);
@@ -150,101 +137,55 @@ function channelOf(body: Readonly<Record<string, unknown>>): string | undefined 
 
 interface InstalledTokenOptions {
   readonly found: StoredInstallation;
-  readonly installations: Pick<Installations, "read">;
-  readonly claims: Claims;
-  /** Exchanges the refresh token of an installation and stores what Slack returns. */
-  readonly rotate: (installation: StoredInstallation) => Promise<void>;
+  /** Reads the token of an installation, and exchanges it where it expires soon. */
+  readonly tokenOf: (installation: StoredInstallation) => Promise<string | undefined>;
   readonly clock?: Clock | undefined;
   readonly log: Log;
 }
 
-/** The token is read again after so long, since others may have rotated it or installed the app anew. */
+/** The token is read again after so long, since it expires, and people may have installed the app anew. */
 const readAgainMs = 10 * 60_000;
 /** The token is read again after so long where Slack has refused it. */
 const readAgainAfterRefusalMs = 5000;
-/** Rotation begins so long before the token expires. */
-const rotateBeforeMs = 2 * 60 * 60_000;
-/** One instance has so long to rotate, and a failed rotation is tried again after it. */
-const rotationMs = 60_000;
-/** An expired token waits so long for the instance that rotates it. */
-const waitForOthersMs = 10_000;
 
-/** Returns the token of an installation, which one instance of all rotates in time. */
+/** Returns the token of an installation. */
 export function createInstalledToken(options: InstalledTokenOptions): TeamToken {
-  const { installations, claims, rotate, clock = systemClock, log } = options;
-  const { id } = options.found;
-  let stored: StoredInstallation | undefined = options.found;
-  let readAt = clock.monotonic();
-  let triedAt = Number.NEGATIVE_INFINITY;
+  const { found, tokenOf, clock = systemClock, log } = options;
+  let token = found.installation.bot?.token;
+  let readAt = Number.NEGATIVE_INFINITY;
   let isRefused = false;
   let reading: Promise<void> | undefined;
 
   async function read(): Promise<void> {
     try {
-      stored = await installations.read(id);
-      readAt = clock.monotonic();
+      token = await tokenOf(found);
     } catch (error) {
-      // The token that is known stays in use.
-      log.warn({ err: error }, "installation not read");
+      if (isParleyError(error, "platform-unauthorized")) token = undefined;
+      // Else the token that is known stays in use.
+      else log.warn({ err: error }, "installation not read");
     }
-  }
-
-  const leftMs = (): number => msToExpiry(stored, clock);
-
-  /** Exchanges the refresh token in one instance, because Slack accepts it once. The others read it. */
-  async function rotateOnce(): Promise<void> {
-    if (clock.monotonic() - triedAt < rotationMs && leftMs() > 0) return;
-    triedAt = clock.monotonic();
-    await read();
-    if (stored === undefined || leftMs() > rotateBeforeMs) return;
-    if (await claims.claim(`slack rotation ${id}`, rotationMs)) {
-      try {
-        await rotate(stored);
-      } catch (error) {
-        if (leftMs() <= 0) throw error;
-        log.warn({ installation: id, err: error }, "rotation failed");
-      }
-      await read();
-      if (leftMs() <= rotateBeforeMs) log.warn({ installation: id }, "Slack's token not rotated");
-      return;
-    }
-    // Slack accepts the old token until it expires.
-    const deadline = clock.monotonic() + waitForOthersMs;
-    while (stored !== undefined && leftMs() <= 0 && clock.monotonic() < deadline) {
-      await clock.sleep(250);
-      await read();
-    }
-  }
-
-  async function renew(): Promise<void> {
-    const age = clock.monotonic() - readAt;
-    if (leftMs() <= rotateBeforeMs) await rotateOnce();
-    else if (age > readAgainMs || (isRefused && age > readAgainAfterRefusalMs)) await read();
+    readAt = clock.monotonic();
   }
 
   return {
     source: "the installation of the app",
     async current() {
-      reading ??= renew().finally(() => {
-        reading = undefined;
-      });
+      const isOld = clock.monotonic() - readAt > (isRefused ? readAgainAfterRefusalMs : readAgainMs);
+      if (isOld)
+        reading ??= read().finally(() => {
+          reading = undefined;
+        });
       await reading;
-      const token = stored?.installation.bot?.token;
       if (token !== undefined) return token;
       throw new ParleyError("platform-unauthorized", "the app is not installed in this workspace any more");
     },
     used(refusal) {
       if (refusal !== undefined && !isRefused)
         log.error(
-          { installation: id, slackError: refusal },
+          { installation: found.id, slackError: refusal },
           "Slack no longer accepts the token of a workspace",
         );
       isRefused = refusal !== undefined;
     },
   };
-}
-
-function msToExpiry(stored: StoredInstallation | undefined, clock: Clock): number {
-  const expiresAt = stored?.installation.bot?.expiresAt;
-  return expiresAt === undefined ? Infinity : expiresAt * 1000 - clock.now();
 }

@@ -65,6 +65,18 @@ export function createInstaller(options: InstallerOptions) {
     logger: bolt.logger,
   });
 
+  async function authorize({ id, installation: { isEnterpriseInstall = false } }: StoredInstallation) {
+    try {
+      return await provider.authorize(
+        isEnterpriseInstall
+          ? { isEnterpriseInstall: true, enterpriseId: id, teamId: undefined }
+          : { isEnterpriseInstall: false, teamId: id, enterpriseId: undefined },
+      );
+    } catch (error) {
+      throw (error as { readonly original?: unknown }).original ?? error;
+    }
+  }
+
   const callbackOptions: CallbackOptions = {
     afterInstallation(installation) {
       installations.noteNew(installation);
@@ -104,19 +116,21 @@ export function createInstaller(options: InstallerOptions) {
   return {
     handler,
     /**
-     * Exchanges the refresh token and stores the new tokens. Slack's SDK logs a failure.
-     * @throws ParleyError `store-unavailable` before the exchange, after which the stored token is void
+     * Returns the bot's token. Slack's SDK exchanges it two hours before it expires, and logs a failure of that.
+     * @throws ParleyError `platform-unauthorized` where the app is not installed, `store-unavailable`
      */
-    async rotate({ id, installation: { isEnterpriseInstall = false } }: StoredInstallation): Promise<void> {
-      await installations.rewrite(id);
-      await provider.authorize(
-        isEnterpriseInstall
-          ? { isEnterpriseInstall: true, enterpriseId: id, teamId: undefined }
-          : { isEnterpriseInstall: false, teamId: id, enterpriseId: undefined },
-      );
+    async tokenOf(installed: StoredInstallation): Promise<string | undefined> {
+      const found = await authorize(installed);
+      if ((found.botTokenExpiresAt ?? Infinity) * 1000 > options.clock.now()) return found.botToken;
+      // Slack accepts a refresh token once. Another instance may have exchanged it at this moment.
+      await options.clock.sleep(otherExchangeMs);
+      return (await authorize(installed)).botToken;
     },
   };
 }
+
+/** An instance exchanges a token and stores the new one in less than this time. */
+const otherExchangeMs = 1000;
 
 /** A person may take so long to approve the app. */
 const stateLifeMs = 10 * 60_000;

@@ -11,8 +11,6 @@ import { toParleyError } from "../../../../src/platforms/slack/errors.ts";
 import { createInstaller, createInstallStates } from "../../../../src/platforms/slack/install/installer.ts";
 import {
   createInstallations,
-  type Installations,
-  type StoredInstallation,
   teamsOfPayload,
 } from "../../../../src/platforms/slack/install/installations.ts";
 import type { TeamToken } from "../../../../src/platforms/slack/transport/web-api.ts";
@@ -174,87 +172,16 @@ describe("states of an installation", () => {
 });
 
 describe("the token of an installation", () => {
-  const hourS = 3600;
-  const soon = (): number => Math.floor(Date.now() / 1000) + hourS;
+  const hourMs = 3_600_000;
 
-  function toInstallation(token: string, expiresAt: number | undefined): Installation {
-    return {
-      team: { id: "T1", name: "One" },
-      enterprise: undefined,
-      isEnterpriseInstall: false,
-      user: { id: "U1", token: "xoxp-of-a-person", scopes: undefined },
-      bot: {
-        id: "B1",
-        userId: "UB",
-        scopes: ["chat:write"],
-        token,
-        ...(expiresAt === undefined ? {} : { refreshToken: `refresh ${token}`, expiresAt }),
-      },
-      authVersion: "v2",
-    };
+  interface Slack {
+    /** The store takes no writes after so many exchanges. */
+    readonly fails?: (exchanges: number) => boolean;
+    readonly exchangeMs?: number;
   }
 
-  /** Opens two instances on one store. `rotate` exchanges a token for the next one, once. */
-  async function open(token: string, expiresAt: number | undefined, rotationMs = 20) {
-    const { records, claims } = createSharedMemory();
-    const installations = createInstallations(records);
-    await installations.store.storeInstallation(toInstallation(token, expiresAt));
-    const rotations: string[] = [];
-    const rotate = async ({ installation }: StoredInstallation) => {
-      rotations.push(installation.bot?.token ?? "");
-      await new Promise((resolve) => setTimeout(resolve, rotationMs));
-      await installations.store.storeInstallation(toInstallation("xoxe.xoxb-next", soon() + 11 * hourS));
-    };
-    const instance = async (): Promise<TeamToken> => {
-      const found = await installations.find("T1");
-      if (found === undefined) throw new Error("not installed");
-      return createInstalledToken({ found, installations, claims, rotate, log: silentLog });
-    };
-    return { installations, rotations, instances: [await instance(), await instance()] as const };
-  }
-
-  test("a token without an expiry is used as it is, and that of the person is not kept", async () => {
-    const { installations, rotations, instances } = await open("xoxb-1", undefined);
-    expect(await instances[0].current()).toBe("xoxb-1");
-    expect(rotations).toEqual([]);
-    expect(JSON.stringify(await installations.read("T1"))).not.toContain("xoxp");
-  });
-
-  test("of two instances one rotates a token that expires soon; the other uses the old one meanwhile", async () => {
-    const { rotations, instances } = await open("xoxe.xoxb-old", soon());
-    const tokens = await Promise.all([...instances, ...instances].map((one) => one.current()));
-    expect(rotations).toEqual(["xoxe.xoxb-old"]);
-    expect(new Set(tokens)).toEqual(new Set(["xoxe.xoxb-next", "xoxe.xoxb-old"]));
-  });
-
-  test("where the token has expired, the other instance waits for the new one", async () => {
-    const { rotations, instances } = await open("xoxe.xoxb-old", soon() - 2 * hourS);
-    const tokens = await Promise.all(instances.map((one) => one.current()));
-    expect(rotations).toEqual(["xoxe.xoxb-old"]);
-    expect(tokens).toEqual(["xoxe.xoxb-next", "xoxe.xoxb-next"]);
-  });
-
-  test("without an installation there is no token", async () => {
-    const { installations, instances } = await open("xoxe.xoxb-old", soon());
-    await (installations satisfies Installations).delete("T1");
-    await expect(instances[0].current()).rejects.toMatchObject({ code: "platform-unauthorized" });
-  });
-});
-
-describe("the store while a token is rotated", () => {
-  const soon = Math.floor(Date.now() / 1000) + 3600;
-  const bot = { id: "B1", userId: "UB", scopes: ["chat:write"], token: "xoxe.xoxb-old" };
-  const installation: Installation = {
-    team: { id: "T1", name: "One" },
-    enterprise: undefined,
-    isEnterpriseInstall: false,
-    user: { id: "U1", token: undefined, scopes: undefined },
-    bot: { ...bot, refreshToken: "refresh old", expiresAt: soon },
-    authVersion: "v2",
-  };
-
-  /** The `fails` function says of each write, after so many exchanges, whether the store takes it. */
-  async function open(fails: (exchanges: number) => boolean) {
+  /** Opens two instances on one store. Slack exchanges a refresh token once. */
+  async function open(leftMs: number | undefined, { fails = () => false, exchangeMs = 20 }: Slack = {}) {
     const { records, claims } = createSharedMemory();
     let exchanges = 0;
     let isFailing = false;
@@ -265,44 +192,94 @@ describe("the store while a token is rotated", () => {
           ? Promise.reject(new ParleyError("store-unavailable", "the test's store is full"))
           : records.update(key, change),
     });
-    await installations.store.storeInstallation(installation);
+    const rotation =
+      leftMs === undefined
+        ? {}
+        : { refreshToken: "refresh old", expiresAt: Math.floor((Date.now() + leftMs) / 1000) };
+    await installations.store.storeInstallation({
+      team: { id: "T1", name: "One" },
+      enterprise: undefined,
+      isEnterpriseInstall: false,
+      user: { id: "U1", token: "xoxp-of-a-person", scopes: undefined },
+      bot: { id: "B1", userId: "UB", scopes: ["chat:write"], token: "xoxe.xoxb-old", ...rotation },
+      authVersion: "v2",
+    });
     isFailing = true;
-    const bolt = createBolt("https://slack.example.com/api/", silentLog);
-    const exchange = async () => {
+    let refreshToken = "refresh old";
+    const exchange = async (_: unknown, { body = "" }: { body?: unknown } = {}) => {
+      const isGood = new URLSearchParams(String(body)).get("refresh_token") === refreshToken;
+      if (!isGood) return new Response(JSON.stringify({ ok: false, error: "invalid_refresh_token" }));
       exchanges += 1;
-      const tokens = { access_token: "xoxe.xoxb-new", refresh_token: "refresh new", expires_in: 43_200 };
+      refreshToken = "refresh new";
+      await new Promise((resolve) => setTimeout(resolve, exchangeMs));
+      const tokens = { access_token: "xoxe.xoxb-new", refresh_token: refreshToken, expires_in: 43_200 };
       return new Response(JSON.stringify({ ok: true, token_type: "bot", ...tokens }));
     };
-    const installer = createInstaller({
-      clientId: "1.2",
-      clientSecret: "secret",
-      bolt: { ...bolt, clientOptions: () => ({ ...bolt.clientOptions(), fetch: exchange }) },
-      apiUrl: "https://slack.example.com/api/",
+    const bolt = createBolt("https://slack.example.com/api/", silentLog);
+    const instance = async (): Promise<TeamToken> => {
+      const { tokenOf } = createInstaller({
+        clientId: "1.2",
+        clientSecret: "secret",
+        bolt: { ...bolt, clientOptions: () => ({ ...bolt.clientOptions(), fetch: exchange }) },
+        apiUrl: "https://slack.example.com/api/",
+        installations,
+        records,
+        claims,
+        clock: systemClock,
+        onInstalled: () => {},
+        log: silentLog,
+      });
+      const found = (await installations.find("T1"))!;
+      return createInstalledToken({ found, tokenOf, log: silentLog });
+    };
+    return {
       installations,
-      records,
-      claims,
-      clock: systemClock,
-      onInstalled: () => {},
-      log: silentLog,
-    });
-    const found = (await installations.find("T1"))!;
-    const rotate = (stored: StoredInstallation) => installer.rotate(stored);
-    const token = createInstalledToken({ found, installations, claims, rotate, log: silentLog });
-    return { token, installations, exchanges: () => exchanges };
+      exchanges: () => exchanges,
+      instances: [await instance(), await instance()] as const,
+    };
   }
+
+  test("a token without an expiry is used as it is, and that of the person is not kept", async () => {
+    const { installations, exchanges, instances } = await open(undefined);
+    expect(await instances[0].current()).toBe("xoxe.xoxb-old");
+    expect(exchanges()).toBe(0);
+    expect(JSON.stringify(await installations.read("T1"))).not.toContain("xoxp");
+  });
+
+  test("of two instances one exchanges a token that expires soon; the other uses the old one meanwhile", async () => {
+    const { exchanges, instances } = await open(hourMs);
+    const tokens = await Promise.all([...instances, ...instances].map((one) => one.current()));
+    expect(exchanges()).toBe(1);
+    expect(new Set(tokens)).toEqual(new Set(["xoxe.xoxb-new", "xoxe.xoxb-old"]));
+  });
+
+  test("where the token has expired, the other instance waits for the new one", async () => {
+    const { exchanges, instances } = await open(-2 * hourMs);
+    const tokens = await Promise.all(instances.map((one) => one.current()));
+    expect(exchanges()).toBe(1);
+    expect(tokens).toEqual(["xoxe.xoxb-new", "xoxe.xoxb-new"]);
+  });
+
+  test("without an installation there is no token", async () => {
+    const { installations, instances } = await open(hourMs);
+    await installations.delete("T1");
+    await expect(instances[0].current()).rejects.toMatchObject({ code: "platform-unauthorized" });
+  });
 
   test("a store that fails for a moment after the exchange has the new tokens at last", async () => {
     let failures = 1;
-    const { token, installations } = await open((exchanges) => exchanges > 0 && failures-- > 0);
-    expect(await token.current()).toBe("xoxe.xoxb-new");
+    const { instances, installations } = await open(hourMs, {
+      fails: (exchanges) => exchanges > 0 && failures-- > 0,
+    });
+    expect(await instances[0].current()).toBe("xoxe.xoxb-new");
     expect(await installations.read("T1")).toMatchObject({
       installation: { bot: { token: "xoxe.xoxb-new", refreshToken: "refresh new" } },
     });
   });
 
   test("with a store that takes no writes nothing is exchanged, and the old token stays in use", async () => {
-    const { token, installations, exchanges } = await open(() => true);
-    expect(await token.current()).toBe("xoxe.xoxb-old");
+    const { instances, installations, exchanges } = await open(hourMs, { fails: () => true });
+    expect(await instances[0].current()).toBe("xoxe.xoxb-old");
     expect(exchanges()).toBe(0);
     expect(await installations.read("T1")).toMatchObject({
       installation: { bot: { refreshToken: "refresh old" } },
