@@ -1,4 +1,3 @@
-import { LRUCache } from "lru-cache";
 import type { Clock } from "../../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../../core/errors.ts";
 import type { Claims, Records } from "../../../core/storage.ts";
@@ -19,8 +18,8 @@ interface InstalledTeamsOptions {
   readonly own: Teams | undefined;
 }
 
-/** So many workspaces are in memory. Those that were quiet for longest are read from the store again. */
-const maxTeams = 200;
+/** So many workspaces where the app is not installed are remembered. */
+const maxUnknown = 200;
 /** The workspaces of so many channels are known, for the channels' names. */
 const maxChannels = 5000;
 
@@ -31,12 +30,12 @@ export function openInstalledTeams(
 ): Teams & Pick<ReturnType<typeof createInstaller>, "handler"> {
   const { bolt, apiUrl, receiver, history, clock, log } = around;
   const installations = createInstallations(records, clock);
-  const loaded = new LRUCache<string, Team>({ max: maxTeams });
+  const loaded = new Map<string, Team>();
   const installationOf = new WeakMap<Team, string>();
   const loading = new Map<string, Promise<Team | undefined>>();
   const teamOfChannel = createRecent<string>(maxChannels);
   /** The log was told once that the app is not installed in these workspaces. */
-  const unknown = createRecent(maxTeams);
+  const unknown = createRecent(maxUnknown);
 
   const installer = createInstaller({
     ...app,
