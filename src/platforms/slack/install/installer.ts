@@ -119,7 +119,7 @@ export function createInstaller(options: InstallerOptions) {
      * Returns the bot's token. Slack's SDK exchanges it two hours before it expires, and logs a failure of that.
      * @throws ParleyError `platform-unauthorized` where the app is not installed, `store-unavailable`
      */
-    async tokenOf(installed: StoredInstallation): Promise<string | undefined> {
+    tokenOf: async (installed: StoredInstallation): Promise<string | undefined> => {
       const found = await authorize(installed);
       if ((found.botTokenExpiresAt ?? Infinity) * 1000 > options.clock.now()) return found.botToken;
       // Slack accepts a refresh token once. Another instance may have exchanged it at this moment.
