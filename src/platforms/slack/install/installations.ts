@@ -93,7 +93,7 @@ export function createInstallations(records: Records, clock: Clock = systemClock
       const stored = await read(idOf(query));
       if (stored === undefined) throw new ParleyError("platform-unauthorized", "the app is not installed");
       const { expiresAt = Infinity } = stored.installation.bot ?? {};
-      // The library exchanges such a token next, and Slack gives the new one out once: the store must take it.
+      // The library exchanges such a token next. Slack gives the new one out once, so the store must take it.
       if (expiresAt * 1000 - clock.now() <= rewrittenBeforeMs) await update(stored.id, (now) => now);
       return stored.installation;
     },

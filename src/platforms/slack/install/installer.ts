@@ -116,7 +116,7 @@ export function createInstaller(options: InstallerOptions) {
   return {
     handler,
     /**
-     * Returns the bot's token. Slack's SDK exchanges it two hours before it expires, and logs a failure of that.
+     * Returns the bot's token. Slack's SDK exchanges it two hours before it expires, and logs a failure.
      * @throws ParleyError `platform-unauthorized` where the app is not installed, `store-unavailable`
      */
     tokenOf: async (installed: StoredInstallation): Promise<string | undefined> => {
