@@ -76,7 +76,6 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
     origins,
     refusals,
     incoming: createIncoming({
-      api,
       identity,
       people,
       read,

@@ -60,10 +60,6 @@ const maxAttempts = 4;
 const refusedWithinMs = 15_000;
 /** Discord's limit of new threads in a channel counts those of five minutes. */
 const threadLimitMs = 5 * 60_000;
-/** Slack wants the acknowledgement of an event within this time. */
-const acknowledgedWithinMs = 3000;
-/** How long the thread of a late mention may take to be read. */
-const readWithinMs = 15_000;
 const excuses: Readonly<Record<string, readonly FaultKind[]>> = {
   store: ["store"],
   stopping: ["stopping"],
@@ -122,7 +118,7 @@ export async function checkAccount(options: Evidence): Promise<Account> {
   /**
    * Whether a message stands in a thread that the bot did not know. Slack had given up its mention before
    * the store was back: it is people's thread then, and what they say there is not for the bot. Or the
-   * mention was accepted late, and the process failed while it read what had been said there before.
+   * mention was accepted later than the message was sent.
    */
   function isInUnknownThread({ sent: one, entry }: Outcome): boolean {
     if (one.kind !== "thread" || entry !== undefined) return false;
@@ -131,9 +127,7 @@ export async function checkAccount(options: Evidence): Promise<Account> {
     );
     if (root === undefined) return false;
     if (root.entry === undefined) return root.refusal?.reason === "platform";
-    const knownAt = root.entry.acceptedAt;
-    const hasFailed = windows.had(["process", "stopping", "store"], knownAt, knownAt + readWithinMs);
-    return knownAt > one.sentAt + acknowledgedWithinMs && hasFailed;
+    return root.sent.isRedelivered() && root.entry.acceptedAt > one.sentAt;
   }
 
   /** Returns how often the turn that begins with an event was started. */
@@ -208,6 +202,8 @@ export async function checkAccount(options: Evidence): Promise<Account> {
   }
 
   function checkLeftover({ sent: one }: Outcome): void {
+    // It may have been edited or deleted before it was taken in, as it was first written.
+    if (one.isRedelivered()) return;
     for (const { secret, at, isReceived } of one.edits) {
       if (!bytes.includes(secret) || !(isReceived?.() ?? wasListening(at, at + 4000))) continue;
       report("leftover", `the text of ${one.label} (${one.conversation}), edited away at ${at}`);

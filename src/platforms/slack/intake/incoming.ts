@@ -1,12 +1,11 @@
 import type { Clock } from "../../../core/clock.ts";
-import { isParleyError, isRefusal, ParleyError } from "../../../core/errors.ts";
+import { isParleyError, isRefusal, type ParleyError } from "../../../core/errors.ts";
 import type { IncomingMessage, MessageEdit } from "../../../core/events.ts";
 import type { Placement } from "../../../core/placement.ts";
 import type { EditedMessage, Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
-import { systemClock, inTime } from "../../../support/clock.ts";
+import { systemClock } from "../../../support/clock.ts";
 import { createKeyedQueue } from "../../../support/queues.ts";
-import { backoffMs, backoffs, retry } from "../../../support/retry.ts";
 import { toTitle } from "../../../support/text.ts";
 import { currentLocale, inLanguage } from "../../../words/translate.ts";
 import {
@@ -24,16 +23,15 @@ import {
   toTeamTerm,
   type SlackMessageInfo,
 } from "../address.ts";
-import { inLookupTime, withLookupTime, withoutLookupTime } from "../errors.ts";
+import { withLookupTime } from "../errors.ts";
 import type { Origins, People } from "../people.ts";
-import { mentions, type MessageReader, type ReadMessage, toSpoken } from "./read-message.ts";
+import { mentions, type MessageReader, toSpoken } from "./read-message.ts";
 import { createNotAcceptedLog } from "../../delivery/receive-patiently.ts";
 import type { RefusalNotices } from "../press/notices.ts";
-import type { SlackApi, Identity } from "../transport/web-api.ts";
+import type { Identity } from "../transport/web-api.ts";
 import { createRecent } from "../../../support/recent.ts";
 
 interface IncomingOptions {
-  readonly api: Pick<SlackApi, "message" | "messagesAfter">;
   readonly identity: Identity;
   readonly people: People;
   readonly read: MessageReader;
@@ -48,7 +46,7 @@ interface IncomingOptions {
   readonly log: Log;
 }
 
-const maxArrivals = 500;
+const maxHeard = 500;
 /**
  * A mention waits so long for the `message` event of the same message, which has its files. Where the mention
  * is what brings the bot into the channel, there is none.
@@ -59,26 +57,17 @@ const messageEventMs = 500;
  * @see https://docs.slack.dev/apis/events-api#retries describes them.
  */
 const lastRedelivery = 3;
-/** An event that arrives so many milliseconds after its message is late. */
-const lateMs = 3000;
-type Accepted = "accepted" | "duplicate" | undefined;
 type Question = Extract<Placement, { readonly kind: "question" }>;
-/** A message that is for the bot. */
-interface Placed {
-  readonly event: MessageEvent;
-  readonly placement: Question;
-}
-const gone = { event: undefined, placement: undefined };
 /** A mention that is edited into a message after so many milliseconds is not a question any more. */
 const maxEditedMs = 10 * 60_000;
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
 export function createIncoming(options: IncomingOptions) {
-  const { api, identity, people, read, refusals, receiver, log, clock = systemClock } = options;
+  const { identity, people, read, refusals, receiver, log, clock = systemClock } = options;
   const logNotAccepted = createNotAcceptedLog(log, clock);
   /** By channel, so that looking up names and files does not change the order of messages. */
   const inOrder = createKeyedQueue();
-  /** The `message` events of these messages have come, or are waited for. */
-  const arrivals = createRecent<PromiseWithResolvers<true>>(maxArrivals);
+  /** The `message` events of these messages have come to this process. */
+  const heard = createRecent(maxHeard);
 
   const keyOf = (event: MessageEvent) => toMessageKey(identity.teamId, event.channel, event.ts);
   const addressee = createAddressee(identity, people, receiver);
@@ -88,60 +77,26 @@ export function createIncoming(options: IncomingOptions) {
    */
   const conversationsOf = (event: MessageEvent) =>
     [conversationOf(event), toChannelConversationId(identity.teamId, event.channel)] as const;
-  const lookUpPolicy = {
-    clock,
-    delayMs: (error: unknown, attempt: number): number | undefined => {
-      const askedMs = isParleyError(error) ? (error.retryAfterMs ?? 0) : 0;
-      return attempt < 6 ? Math.max(askedMs, backoffMs(attempt, backoffs.shared)) : undefined;
-    },
-  };
+  /** The edit of a message that is taken in its edited form, which may have been said to others before. */
+  const toEdit = (event: MessageEvent): MessageEdit => ({
+    at: toEditedAt(event),
+    takenAt: clock.now(),
+    count: 0,
+    attemptsBefore: 0,
+  });
 
-  /**
-   * Accepts a message in its edited form. Slack delivers again what nobody has acknowledged, as it was
-   * written at first, so that an edit may come before the message, and then is the message.
-   */
-  async function acceptEdited(event: MessageEvent, editedAt: number): Promise<Accepted> {
-    if (editedAt - toUnixMs(event.ts) > maxEditedMs) return undefined;
-    const placement = await addressee.placeOf(event);
-    return placement.kind === "question" ? await accept(event, placement, 0, toEdit(editedAt)) : undefined;
-  }
-
-  /** The edit of a message that comes in its edited form. It may have been read as said to others before. */
-  function toEdit(editedAt: number): MessageEdit {
-    return { at: editedAt, takenAt: clock.now(), count: 0, attemptsBefore: 0 };
-  }
-
-  /** Accepts a message. The result is `undefined` where it is refused. */
-  async function accept(
-    sent: MessageEvent,
-    placement: Question,
-    redelivery: number,
-    given?: MessageEdit,
-  ): Promise<Accepted> {
+  /** Accepts a message, or says why it is refused. */
+  async function accept(event: MessageEvent, placement: Question, redelivery: number): Promise<void> {
     try {
-      return await take(sent, placement, redelivery, given);
+      await take(event, placement);
     } catch (error) {
       if (!isLastOutage(error, redelivery) && !isParleyError(error, "busy") && !isRefusal(error)) throw error;
-      await tell(sent, error);
-      return undefined;
+      await tell(event, error);
     }
   }
 
-  async function take(
-    sent: MessageEvent,
-    placement: Question,
-    redelivery: number,
-    given?: MessageEdit,
-  ): Promise<Accepted> {
-    const key = keyOf(sent);
-    const now = redelivery > 0 ? await asItIsNow(sent, placement) : { event: sent, placement };
-    const { event, placement: placed } = now === "not-known" ? { event: sent, placement } : (now ?? gone);
-    const editedTs = event === sent ? undefined : event?.edited?.ts;
-    const edit = editedTs === undefined ? given : toEdit(Number(editedTs) * 1000);
-    if (event === undefined || placed === undefined) {
-      log.info({ key }, "deleted message or edited question not taken in");
-      return undefined;
-    }
+  async function take(event: MessageEvent, placed: Question): Promise<void> {
+    const key = keyOf(event);
     const user = event.user ?? "";
     const { conversationId, inRoom, where } = placed;
     const isInChannel = isThreadRoot(event) && where === "here" && !isDirectMessages(event.channel);
@@ -174,75 +129,10 @@ export function createIncoming(options: IncomingOptions) {
       }),
       text,
       attachments,
-      ...(edit === undefined ? {} : { edit }),
+      ...(event.edited === undefined ? {} : { edit: toEdit(event) }),
     };
     if (isThreadRoot(event) && !isInChannel) options.saveTitle(key, toTitle(text));
-    const outcome = await inLanguage(language, () => receiver.receive(message));
-    // The mention of the same message may have been accepted without its files.
-    const mayLackFiles = outcome === "duplicate" && event.edited === undefined;
-    if (mayLackFiles && attachments.length > 0) await addFiles(event, { text, attachments });
-    if (now === "not-known") void withoutLookupTime(() => changeToNow(sent));
-    return outcome;
-  }
-
-  /**
-   * Returns a message as it is now, and `undefined` where it was deleted or is not for the bot any more.
-   * Slack delivers a message again as it was written at first, and its edit or deletion changed nothing while
-   * it was unknown. Where Slack does not say in time, the result is `not-known`: the message is taken as it
-   * was, since nothing must be lost, and is changed later.
-   */
-  async function asItIsNow(
-    event: MessageEvent,
-    placement: Question,
-  ): Promise<Placed | "not-known" | undefined> {
-    const { channel, ts, thread_ts: thread } = event;
-    let found: { readonly message: SlackMessageInfo | undefined } | undefined;
-    try {
-      const lookup = api.message(channel, thread === ts ? undefined : thread, ts);
-      found = await inLookupTime(lookup.then((message) => ({ message })));
-    } catch (error) {
-      log.debug({ err: error }, "redelivered message not looked up");
-    }
-    if (found === undefined) return "not-known";
-    const { message } = found;
-    if (message === undefined || message.subtype === "tombstone") return undefined;
-    if (message.edited === undefined) return { event, placement };
-    const edited: MessageEvent = { ...event, ...message };
-    const now = await addressee.placeOf(edited, { wasAsked: true });
-    if (now.kind === "question") return { event: edited, placement: now };
-    await addressee.hear(now);
-    return undefined;
-  }
-
-  /**
-   * Deletes or edits an accepted message where its author has done so before it was accepted. Nobody awaits
-   * that, because Slack wants its acknowledgement first.
-   */
-  async function changeToNow(event: MessageEvent): Promise<void> {
-    const { channel, ts, thread_ts: thread } = event;
-    try {
-      await retry(async () => {
-        const now = await api.message(channel, thread === ts ? undefined : thread, ts);
-        const isDeleted = now === undefined || now.subtype === "tombstone";
-        const change: MessageEvent = isDeleted
-          ? { channel, ts, subtype: "message_deleted", deleted_ts: ts, previous_message: event }
-          : { channel, ts, subtype: "message_changed", message: now, previous_message: event };
-        await inOrder.run(channel, () => (isDeleted ? reportDeleted(change) : reportEdited(change)));
-      }, lookUpPolicy);
-    } catch (error) {
-      log.error({ channel, ts, err: error }, "redelivered message not compared with what it is now");
-    }
-  }
-
-  /** Adds files that an accepted message lacks, as an edit would. */
-  async function addFiles(event: MessageEvent, content: ReadMessage): Promise<void> {
-    await receiver.messageEdited({
-      key: keyOf(event),
-      // Any real edit has a later time.
-      editedAt: toUnixMs(event.ts),
-      conversationIds: conversationsOf(event),
-      read: async () => content,
-    });
+    await inLanguage(language, () => receiver.receive(message));
   }
 
   /**
@@ -273,71 +163,6 @@ export function createIncoming(options: IncomingOptions) {
     }
   }
 
-  function arrivalOf(event: MessageEvent): PromiseWithResolvers<true> {
-    const arrival = arrivals.get(keyOf(event)) ?? Promise.withResolvers<true>();
-    arrivals.set(keyOf(event), arrival);
-    return arrival;
-  }
-
-  /**
-   * Accepts a message. What people wrote in its thread before a late mention arrived was ignored then, since
-   * the thread was unknown; it is accepted now.
-   */
-  async function acceptWithThread(
-    event: MessageEvent,
-    placement: Question,
-    redelivery: number,
-  ): Promise<void> {
-    const isLate = redelivery > 0 || clock.now() - toUnixMs(event.ts) > lateMs;
-    await accept(event, placement, redelivery);
-    // This is done for known messages too: the process that accepted the message first may have died before
-    // it looked.
-    if (isLate && !isDirectMessages(event.channel) && mentions(event.text ?? "", identity.userId))
-      void withoutLookupTime(() => takeThread(event, redelivery));
-  }
-
-  /**
-   * Takes in what people wrote in the thread of a mention after it, oldest first. Nobody awaits that, because
-   * Slack wants its acknowledgement first, and does not deliver again what was acknowledged.
-   */
-  async function takeThread(mention: MessageEvent, redelivery: number): Promise<void> {
-    const { channel, ts, thread_ts: thread = ts } = mention;
-    try {
-      const messages = await retry(() => api.messagesAfter(channel, thread, ts), lookUpPolicy);
-      const missed = messages
-        .map((message) => ({ ...message, channel, thread_ts: thread }))
-        .filter((message) => Number(message.ts) > Number(ts) && isByPerson(message));
-      await Promise.all([...new Set(missed.map(({ user = "" }) => user))].map(describe));
-      // What arrives in the channel meanwhile waits for these.
-      const takeAll = async (): Promise<void> => {
-        for (const message of missed) await retry(() => takeMissed(message, redelivery), lookUpPolicy);
-      };
-      await inOrder.run(channel, () => withLookupTime(clock, takeAll));
-    } catch (error) {
-      log.error({ channel, ts, err: error }, "thread of a late mention not read");
-    }
-  }
-
-  /**
-   * Looks a person up until Slack answers. A history need not name the workspace of a person, who would be
-   * refused as a stranger.
-   */
-  async function describe(user: string): Promise<void> {
-    const look = async (): Promise<void> => {
-      if ((await people.find(user)) === undefined)
-        throw new ParleyError("platform-unreachable", "Slack users.info: no response");
-    };
-    await retry(look, lookUpPolicy).catch((error: unknown) => {
-      log.warn({ user, err: error }, "Slack did not describe who wrote in the thread of a late mention");
-    });
-  }
-
-  async function takeMissed(missed: MessageEvent, redelivery: number): Promise<void> {
-    const placement = await addressee.placeOf(missed);
-    if (placement.kind === "question") await accept(missed, placement, redelivery);
-    else await addressee.hear(placement);
-  }
-
   /**
    * Reports an edited message of a person or another app, and returns `false` if the event is no change of a
    * message. A message also changes when Slack adds the preview of a link to it, and when replies to it are
@@ -349,18 +174,16 @@ export function createIncoming(options: IncomingOptions) {
     if (event.subtype !== "message_changed") return false;
     const { channel, message: changed, previous_message: before } = event;
     if (changed?.ts === undefined) return true;
-    const message: MessageEvent = { ...changed, ts: changed.ts, channel };
+    const message: MessageEvent = { ...changed, ts: changed.ts, channel, event_ts: event.event_ts };
     const isPersons = isByPerson(message);
     const isReported = isPersons
       ? isEdited(message, before)
       : addressee.isByApp(message) && contentOf(message) !== contentOf(before ?? {});
     if (!isReported) return true;
     let placement: Placement | undefined;
-    // The microseconds of this time order edits.
-    const editedAt = Number(event.event_ts ?? message.edited?.ts ?? message.ts) * 1000;
     const edited: EditedMessage = {
       key: keyOf(message),
-      editedAt,
+      editedAt: toEditedAt(message),
       conversationIds: conversationsOf(message),
       // The receiver may call this later.
       async read({ wasAsked = false }) {
@@ -370,10 +193,13 @@ export function createIncoming(options: IncomingOptions) {
         return isAside ? { ...content, isAside } : content;
       },
     };
-    let outcome = await receiver.messageEdited(edited);
-    if (outcome === "unknown" && isPersons && (await acceptEdited(message, editedAt)) === "duplicate")
-      outcome = await receiver.messageEdited(edited);
+    const outcome = await receiver.messageEdited(edited);
     if (outcome === "edited" && placement !== undefined) await addressee.hear(placement);
+    // It was said to others before, or Slack still delivers the message again as it was written.
+    if (outcome === "unknown" && isPersons && !isLateEdit(message)) {
+      placement ??= await addressee.placeOf(message);
+      if (placement.kind === "question") await accept(message, placement, 0);
+    }
     return true;
   }
 
@@ -409,24 +235,26 @@ export function createIncoming(options: IncomingOptions) {
      * @param redelivery is 0 for the first delivery
      */
     onMessage(event: MessageEvent, redelivery: number): Promise<void> {
-      if (isByPerson(event)) arrivalOf(event).resolve(true);
+      if (isByPerson(event)) heard.set(keyOf(event), true);
       return inOrder.run(event.channel, async () => {
         if ((await reportDeleted(event)) || (await reportEdited(event))) return;
         if (!isByPerson(event) && !addressee.isByApp(event)) return;
         const placement = await placeOf(event, redelivery);
-        if (placement.kind === "question") await acceptWithThread(event, placement, redelivery);
+        if (placement.kind === "question") await accept(event, placement, redelivery);
         else await addressee.hear(placement);
       });
     },
-    /** Does the same for a mention, where its message has no event of its own in time. */
+    /** Does the same for a mention whose message has no event of its own by then, or was edited. */
     async onMention(event: MessageEvent, redelivery: number): Promise<void> {
       if (!isByPerson(event) || isLateEdit(event)) return;
       // An edit may have added the mention to a message that has long come.
-      const isNew = event.edited === undefined;
-      if (isNew && (await inTime(arrivalOf(event).promise, messageEventMs, { clock })) === true) return;
+      if (event.edited === undefined) {
+        if (!heard.has(keyOf(event))) await clock.sleep(messageEventMs);
+        if (heard.has(keyOf(event))) return;
+      }
       await inOrder.run(event.channel, async () => {
         const placement = await placeOf(event, redelivery);
-        if (placement.kind === "question") await acceptWithThread(event, placement, redelivery);
+        if (placement.kind === "question") await accept(event, placement, redelivery);
       });
     },
   };
@@ -437,7 +265,12 @@ function isLastOutage(error: unknown, redelivery: number): error is ParleyError 
   return isParleyError(error, "store-unavailable") && redelivery >= lastRedelivery;
 }
 
-/** Returns whether a mention comes from an edit, which may be long after it was answered. */
+/** Returns when the message was edited last. The microseconds of this time order edits. */
+function toEditedAt({ event_ts: at, edited, ts }: MessageEvent): number {
+  return Number(at ?? edited?.ts ?? ts) * 1000;
+}
+
+/** Returns whether a message was edited so late that it is history. */
 function isLateEdit({ ts, edited }: MessageEvent): boolean {
   return edited !== undefined && toUnixMs(edited.ts) - toUnixMs(ts) > maxEditedMs;
 }
@@ -462,7 +295,7 @@ function idsOf({ files = [] }: Partial<SlackMessageInfo>): string {
 export interface MessageEvent extends SlackMessageInfo {
   readonly channel: string;
   /** The event happened at this time, to the microsecond. */
-  readonly event_ts?: string;
+  readonly event_ts?: string | undefined;
   readonly message?: Partial<SlackMessageInfo>;
   readonly previous_message?: Partial<SlackMessageInfo>;
   readonly deleted_ts?: string;

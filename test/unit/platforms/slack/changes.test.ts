@@ -79,19 +79,6 @@ describe("edits", () => {
       ]);
     });
 
-    test("of a message that another process accepts at that moment are reported again", async () => {
-      const { slack, receiver } = harness;
-      const said = ana.sends({ channel: ana.directMessages, text: "my secret" });
-      await slack.waitFor("the message", () => receiver.events[0]);
-      receiver.editOutcome = "unknown";
-      ana.edits(said, "harmless", { channel: ana.directMessages });
-      await slack.waitFor("two reports", () => edits().length === 2);
-      await settled();
-      expect(edits()[1]?.editedAt).toBe(edits()[0]?.editedAt);
-      expect(edits()).toHaveLength(2);
-      expect(receiver.events).toHaveLength(1);
-    });
-
     test("of what was not said to the bot are none", async () => {
       const { slack, receiver } = harness;
       receiver.editOutcome = "unknown";
