@@ -56,7 +56,7 @@ const announcement = 5;
 const announcementThread = 10;
 const publicThread = 11;
 /** Only the members of a private thread see what is in it. */
-export const privateThread = 12;
+const privateThread = 12;
 const threadTypes: ReadonlySet<number> = new Set([announcementThread, publicThread, privateThread]);
 /** These are text and announcement channels. */
 const threadableTypes: ReadonlySet<number> = new Set([0, announcement]);

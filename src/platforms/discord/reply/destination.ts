@@ -3,18 +3,8 @@ import type { Clock } from "../../../core/clock.ts";
 import { isParleyError } from "../../../core/errors.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { translate } from "../../../words/translate.ts";
-import type { Reservation } from "../../delivery/delivery-scheduler.ts";
-import {
-  type DiscordAddress,
-  type MessageRef,
-  commandPrefix,
-  isThreadType,
-  privateThread,
-  fromRef,
-} from "../address.ts";
+import { type DiscordAddress, type MessageRef, commandPrefix, fromRef } from "../address.ts";
 import type { DiscordApi } from "../transport/api.ts";
-import { lanes } from "../transport/delivery.ts";
-import type { Directory } from "../transport/directory.ts";
 import type { FreshTokens } from "../press/acknowledgements.ts";
 import { discordCode, errorCodes } from "../errors.ts";
 import type { Threads } from "./threads.ts";
@@ -29,8 +19,6 @@ interface Destination {
   readonly isChain?: boolean;
   /** Tells people why the reply is not posted elsewhere. */
   readonly notices?: readonly string[];
-  /** Capacity for its first message there. */
-  readonly reservation?: Reservation;
   /** The reply's first message, which an earlier run posted and did not save. */
   readonly found?: MessageRef;
 }
@@ -42,16 +30,10 @@ interface DestinationFinder {
   /** Finds it, and opens the thread on the first call. @throws ParleyError; the next call tries again */
   find(): Promise<Destination>;
   /**
-   * Switches to the channel that contains a thread, where nothing can be shown in the thread. Resolves to
-   * whether that channel is used now. It is not used where only some people see the thread, or where posts
-   * have no channel. Contract: must not throw.
-   * @param error why the thread is not used
+   * Switches to the channel, where the first message is refused in the thread that was opened for it. Returns
+   * whether there is such a thread.
    */
-  leaveThread(threadId: string, error: unknown): Promise<boolean>;
-  /** Switches to the place where a message of the reply was posted before. */
-  moveTo(channelId: string): void;
-  /** Gives back the reserved capacity. */
-  close(): void;
+  leaveThread(error: unknown): boolean;
 }
 
 /** What the parts of one reply work with. */
@@ -65,7 +47,6 @@ export interface ReplyOptions {
   readonly ownPosts: OwnPosts;
   /** Tells which of these messages show other turns. @throws ParleyError `store-unavailable` */
   readonly shownByOthers: (messageIds: readonly string[]) => Promise<readonly string[]>;
-  readonly directory: Pick<Directory, "channelIfReadable">;
   /** Returns the bot's user id. */
   readonly botId: () => string;
   readonly log: Log;
@@ -74,17 +55,12 @@ export interface ReplyOptions {
   readonly clock: Clock;
 }
 
-/** Where a thread could only be opened later than this, the answer goes to the channel if that is sooner. */
-const maxThreadWaitMs = 2000;
-/** In a channel without room the answer waits about this long. */
-const channelWaitMs = 5000;
-/** Where all routes together make it wait this long, more urgent requests would overtake it repeatedly. */
-const maxGlobalWaitMs = 250;
+/** Where a thread could only be opened later than this, the answer goes to the channel. */
+const maxThreadWaitMs = 5000;
 
 export function createDestinationFinder(options: ReplyOptions): DestinationFinder {
   const { api, address, threads, log } = options;
-  const { scheduler } = api;
-  const { channelId, channelType, replyTo, thread, interaction } = address;
+  const { channelId, replyTo, thread, interaction } = address;
   let destination = savedDestination();
   let finding: Promise<Destination> | undefined;
 
@@ -100,7 +76,13 @@ export function createDestinationFinder(options: ReplyOptions): DestinationFinde
   }
 
   /** Uses the channel instead of a thread. The answer replies to the question, and can be replied to. */
-  function toChannel(why: string): Destination {
+  function toChannel(error: unknown): Destination {
+    log.warn({ channel: channelId, err: error }, "no thread to be used: the answer goes to the channel");
+    const permission = isParleyError(error) ? error.detail["permission"] : undefined;
+    const why =
+      permission === undefined
+        ? translate("discord.no-thread")
+        : translate("discord.no-thread.permission", { permission });
     return {
       channelId,
       ...(replyTo === undefined ? {} : { replyTo }),
@@ -123,34 +105,20 @@ export function createDestinationFinder(options: ReplyOptions): DestinationFinde
     if (found !== undefined) return { ...toPosted(found.channelId), found };
     if (thread === undefined || replyTo === undefined)
       return { channelId, ...(replyTo === undefined ? {} : { replyTo }) };
-    const waitMs = scheduler.waitMs([lanes.threads(channelId)], "final");
-    if (waitMs <= maxThreadWaitMs && scheduler.waitMs([lanes.global], "final") <= maxGlobalWaitMs)
-      return openThread(replyTo, thread.title, maxThreadWaitMs);
-    const reservation = scheduler.reserve(lanes.posts(channelId));
-    if (reservation !== undefined) return { ...toChannel(translate("discord.threads-limited")), reservation };
-    return waitMs > channelWaitMs
-      ? toChannel(translate("discord.threads-limited"))
-      : openThread(replyTo, thread.title, channelWaitMs + maxThreadWaitMs);
+    return await openThread(replyTo, thread.title);
   }
 
-  async function openThread(questionId: string, title: string, maxWaitMs: number): Promise<Destination> {
-    const deadline = options.clock.monotonic() + maxWaitMs;
+  async function openThread(questionId: string, title: string): Promise<Destination> {
+    const deadline = options.clock.monotonic() + maxThreadWaitMs;
     try {
       const id = await threads.fromMessage(channelId, questionId, title, { deadline });
       return { channelId: id };
     } catch (error) {
-      if (isParleyError(error, "platform-unreachable") && error.retryAfterMs !== undefined) {
-        log.info({ channel: channelId, err: error }, "no room for a thread: posting in the channel");
-        return toChannel(translate("discord.threads-limited"));
-      }
-      if (!isParleyError(error, "platform-forbidden") && !isParleyError(error, "platform-rejected"))
-        throw error;
-      log.warn({ channel: channelId, err: error }, "thread not opened: posting in the channel");
-      return toChannel(
-        discordCode(error) === errorCodes.tooManyThreads
-          ? translate("discord.threads-full")
-          : unusable(error.detail["permission"]),
-      );
+      const isLimited = isParleyError(error, "platform-unreachable") && error.retryAfterMs !== undefined;
+      const isRefused =
+        isParleyError(error, "platform-forbidden") || isParleyError(error, "platform-rejected");
+      if (!isLimited && !isRefused) throw error;
+      return toChannel(error);
     }
   }
 
@@ -167,39 +135,13 @@ export function createDestinationFinder(options: ReplyOptions): DestinationFinde
       );
       return finding;
     },
-    async leaveThread(threadId, error) {
-      if (destination !== undefined && destination.channelId !== threadId) return true;
-      const why =
-        discordCode(error) === errorCodes.threadLocked
-          ? translate("discord.thread-locked")
-          : unusable(isParleyError(error) ? error.detail["permission"] : undefined);
-      if (threadId !== channelId) {
-        if (thread === undefined) return false;
-        destination = toChannel(why);
-      } else {
-        if (!isThreadType(channelType) || channelType === privateThread) return false;
-        const parentId = (await options.directory.channelIfReadable(threadId))?.parentId;
-        if (parentId === undefined) return false;
-        // A thread has the id of the message that it was opened from.
-        destination = { ...toChannel(why), channelId: parentId, replyTo: threadId };
-      }
-      log.warn(
-        { channel: threadId, to: destination.channelId, err: error },
-        "thread not usable: the answer goes to the channel",
-      );
+    leaveThread(error) {
+      if (thread === undefined || destination === undefined || destination.channelId === channelId)
+        return false;
+      destination = toChannel(error);
       return true;
     },
-    moveTo(where) {
-      destination = toPosted(where);
-    },
-    close: () => destination?.reservation?.release(),
   };
-}
-
-function unusable(permission: string | number | undefined): string {
-  return permission === undefined
-    ? translate("discord.no-thread")
-    : translate("discord.no-thread.permission", { permission });
 }
 
 /** How many messages of a channel are read. */

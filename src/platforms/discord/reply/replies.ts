@@ -22,9 +22,7 @@ import {
   toReplyAddress,
   maxFileBytesAt,
   fromRef,
-  isThreadType,
   toRef,
-  type DiscordAddress,
 } from "../address.ts";
 import { discordCode, errorCodes } from "../errors.ts";
 import { createUploads } from "../intake/files.ts";
@@ -146,13 +144,8 @@ export function createReplies(options: {
   };
 }
 
-/** What is kept free for the notice why a reply is not in its thread, in characters. */
-const movedNoticeChars = 200;
-
-/** Whether a reply that belongs in a thread may be posted in the channel instead. */
-function mayLeaveThread({ interaction, thread, channelType }: DiscordAddress): boolean {
-  return interaction === undefined && (thread !== undefined || isThreadType(channelType));
-}
+/** What is kept free for the notice why there is no thread, in characters. */
+const noThreadNoticeChars = 200;
 
 const maxMessages = 8;
 
@@ -186,7 +179,7 @@ function createDiscordTarget(options: ReplyOptions): {
 
   const target: EditTarget = {
     maxLength: maxPieceChars,
-    maxBareLength: mayLeaveThread(address) ? maxContentChars - movedNoticeChars : maxContentChars,
+    maxBareLength: address.thread === undefined ? maxContentChars : maxContentChars - noThreadNoticeChars,
     lengthOf,
     lengthOfSource,
     lengthOfAll,
@@ -222,14 +215,6 @@ function createDiscordTarget(options: ReplyOptions): {
           lastShownAt = clock.monotonic();
         }
       } catch (error) {
-        if (
-          discordCode(error) === errorCodes.threadLocked &&
-          (await messages.leaveThread(ref.channelId, error))
-        )
-          throw new ParleyError(
-            "platform-rejected",
-            "the thread is locked: the answer goes on in the channel",
-          );
         if (discordCode(error) !== errorCodes.unknownMessage) throw error;
         // Somebody deleted it on purpose, so it is not posted again.
         log.info({ channel: ref.channelId }, "message of a reply was deleted: its text is not shown again");
@@ -266,7 +251,6 @@ function createDiscordTarget(options: ReplyOptions): {
     close() {
       isClosed = true;
       messages.close();
-      destinations.close();
     },
   };
   return { target, posts: () => messages.count() };

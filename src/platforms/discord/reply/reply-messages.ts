@@ -42,8 +42,6 @@ interface ReplyMessages {
   /** @throws ParleyError `platform-rejected` where it is too late to edit: the caller posts a new one */
   edit(ref: MessageRef, content: DiscordContent, how: SendOptions): Promise<void>;
   remove(ref: MessageRef): Promise<void>;
-  /** Tries to continue the reply in the channel that contains the thread. Returns whether it could. */
-  leaveThread(threadId: string, error: unknown): Promise<boolean>;
   /** Returns the number of posts for the reply, files and removed messages included. */
   count(): number;
   /** Returns the id of the first message that shows text. */
@@ -103,7 +101,7 @@ export function createReplyMessages(
 
   async function postToChannel(content: DiscordContent, how: PostHow): Promise<PostedMessage> {
     const { files = [], nonce = randomNonce(), signal, urgency } = how;
-    const { channelId, replyTo, isChain = address.isChain, found, reservation } = await destinations.find();
+    const { channelId, replyTo, isChain = address.isChain, found } = await destinations.find();
     if (found !== undefined && firstId === undefined && files.length === 0)
       return { ref: found, isShown: await replaceText(found, content, how) };
     const body = {
@@ -117,14 +115,8 @@ export function createReplyMessages(
     // Typing that arrives after the message would be shown below it.
     await options.beforePost();
     try {
-      const message = await api.createMessage(channelId, body, {
-        files,
-        signal,
-        urgency,
-        reservation: posted === 0 ? reservation : undefined,
-      });
+      const message = await api.createMessage(channelId, body, { files, signal, urgency });
       // Nonces count in all channels.
-      if (message.channel_id !== channelId) destinations.moveTo(message.channel_id);
       const ref = { channelId: message.channel_id, messageId: message.id, isOwn: true };
       ownPosts.add(ref.channelId, ref.messageId, address.eventId);
       if (leaves.length === 0)
@@ -137,8 +129,9 @@ export function createReplyMessages(
         files.length > 0 ? "Attach Files" : postingIn(address, channelId),
       );
       // Who may not attach files in the thread may not in its channel either.
-      if (files.length > 0 && discordCode(error) === errorCodes.missingPermissions) throw error;
-      if (!isParleyError(error, "platform-forbidden") || !(await leaveThread(channelId, error))) throw error;
+      const isFirst = posted === 0 && files.length === 0;
+      if (!isFirst || !isParleyError(error, "platform-forbidden") || !destinations.leaveThread(error))
+        throw error;
       return postToChannel(content, how);
     }
   }
@@ -169,14 +162,6 @@ export function createReplyMessages(
       await threads.unarchive(ref.channelId);
       await edit();
     }
-  }
-
-  async function leaveThread(threadId: string, error: unknown): Promise<boolean> {
-    const before = destinations.known()?.channelId;
-    if (!(await destinations.leaveThread(threadId, error))) return false;
-    // The next message says where the reply goes on.
-    if (before === undefined || before === threadId) firstId = undefined;
-    return true;
   }
 
   async function editMessage(ref: MessageRef, content: DiscordContent, how: SendOptions): Promise<void> {
@@ -216,7 +201,6 @@ export function createReplyMessages(
     },
     edit: editMessage,
     remove: removeMessage,
-    leaveThread,
     count: () => posted,
     firstId: () => firstId,
     liveInteraction: interactions.live,

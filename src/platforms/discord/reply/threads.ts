@@ -37,11 +37,7 @@ export interface Threads {
   fromMessage(channelId: string, messageId: string, title: string, options?: SendOptions): Promise<string>;
   /** Opens the thread of an address. @throws ParleyError as {@link fromMessage} */
   open(address: DiscordAddress, title: string): Promise<OpenedThread>;
-  /**
-   * Makes an archived thread active.
-   * @throws ParleyError `platform-forbidden` with the `discordCode` of a locked thread, which only a
-   *   moderator can open
-   */
+  /** Makes an archived thread active. @throws ParleyError `platform-forbidden` where it is locked, too */
   unarchive(threadId: string): Promise<void>;
 }
 
@@ -119,9 +115,7 @@ export function createThreads(
         await api.unarchiveThread(threadId);
       } catch (error) {
         if (!isParleyError(error, "platform-forbidden")) throw error;
-        throw new ParleyError("platform-forbidden", "the thread is archived and locked", {
-          detail: { discordCode: errorCodes.threadLocked },
-        });
+        throw new ParleyError("platform-forbidden", "the thread is archived and locked");
       }
     },
     fromMessage,

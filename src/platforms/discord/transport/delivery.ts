@@ -9,7 +9,6 @@ import {
   createDeliveryScheduler,
   type DeliveryCall,
   type DeliveryScheduler,
-  type Reservation,
   type SuspensionWatch,
 } from "../../delivery/delivery-scheduler.ts";
 import { globalLane } from "../errors.ts";
@@ -105,8 +104,6 @@ export interface SendOptions {
   readonly urgency?: Urgency;
   /** By when it must be sent, by {@link Clock.monotonic}. The default depends on the urgency. */
   readonly deadline?: number;
-  /** Capacity that was reserved for this request. */
-  readonly reservation?: Reservation | undefined;
 }
 
 /**
@@ -129,9 +126,9 @@ interface Sending {
 export function createSending(scheduler: DeliveryScheduler, clock: Clock): Sending {
   return {
     async show(method, names, options, work) {
-      const { signal, urgency = "final", reservation } = options;
+      const { signal, urgency = "final" } = options;
       const { deadline = clock.monotonic() + maxWaitMs[urgency] } = options;
-      const call = { lanes: names, method, urgency, deadline, signal, reservation };
+      const call = { lanes: names, method, urgency, deadline, signal };
       for (;;) {
         try {
           return await scheduler.send(call, work);
