@@ -13,7 +13,6 @@ import { createAttachmentDownload } from "./intake/files.ts";
 import { createIntake } from "./intake/intake.ts";
 import { createMessageLinks, createRoomReader } from "./intake/read-room.ts";
 import { registerCommands } from "./press/commands.ts";
-import { createFreshTokens } from "./press/acknowledgements.ts";
 import { createReplies } from "./reply/replies.ts";
 import { createDiscordApi, publicApiUrl } from "./transport/api.ts";
 import { createConnection, type Connection } from "./transport/connection.ts";
@@ -53,7 +52,6 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   const now = options.now ?? (() => clock.now());
   const suspensions = createSuspensionWatch(clock);
   const api = createDiscordApi({ ...options, apiUrl, suspensions, now, clock });
-  const freshTokens = createFreshTokens(now);
   const downloads = createAttachmentDownload(api, apiUrl);
   let connection: Connection | undefined;
   let intake: ReturnType<typeof createIntake> | undefined;
@@ -66,7 +64,6 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   function prepare(receiver: Receiver, history: ConversationHistory): Connection {
     intake = createIntake({
       api,
-      freshTokens,
       commands,
       receiver,
       history,
@@ -121,7 +118,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       connection ??= prepare(receiver, history);
       await connection.open();
     },
-    ...createReplies({ api, directory, freshTokens, botId: bot.id, suspensions, now, clock, log }),
+    ...createReplies({ api, directory, botId: bot.id, suspensions, now, clock, log }),
     download: (attachment, limits) => downloads.download(attachment, limits),
     readRoom,
     linksTo: createMessageLinks(directory),

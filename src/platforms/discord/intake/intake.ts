@@ -5,7 +5,6 @@ import type { ConversationHistory, Receiver } from "../../../core/platform.ts";
 import type { Records } from "../../../core/storage.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { isDirectType, isThreadType, toChannelPlace, toEventKey, toGuildPlace } from "../address.ts";
-import type { FreshTokens } from "../press/acknowledgements.ts";
 import { createInteractionHandler } from "../press/interactions.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import { createOwnGuilds, type Bot, type Directory } from "../transport/directory.ts";
@@ -29,7 +28,6 @@ interface Intake {
 /** Connects those who handle the events of a connection with each other. */
 export function createIntake(options: {
   readonly api: DiscordApi;
-  readonly freshTokens: FreshTokens;
   readonly commands: ReadonlyMap<string, Command>;
   readonly receiver: Receiver;
   readonly history: ConversationHistory;
@@ -47,7 +45,7 @@ export function createIntake(options: {
   readonly clock: Clock;
   readonly log: Log;
 }): Intake {
-  const { api, freshTokens, commands, receiver, history, bot, directory } = options;
+  const { api, commands, receiver, history, bot, directory } = options;
   const { now, signal, clock, log } = options;
   const locales = createLocales((guildId) => directory.guildLocale(guildId));
   const memberships = createMemberships(api, createOwnGuilds(api, directory, options.plan), clock);
@@ -145,7 +143,6 @@ export function createIntake(options: {
     origins,
     locales,
     notes: bot.notes,
-    freshTokens,
     isShared: options.isShared,
     now,
     clock,

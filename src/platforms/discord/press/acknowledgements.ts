@@ -8,7 +8,6 @@ import type { DiscordApi, PostOptions, InteractionToken } from "../transport/api
 import { type DiscordContent, toPrivateSentence } from "../reply/content.ts";
 import { readMessages } from "../reply/destination.ts";
 import { errorCodes, discordCode } from "../errors.ts";
-import { createRecent } from "../../../support/recent.ts";
 
 /**
  * When something is refused, after its interaction has come. Another instance may accept it, and acknowledges
@@ -93,33 +92,6 @@ export function tokenOf({
   token,
 }: Pick<APIInteraction, "application_id" | "token">): InteractionToken {
   return { applicationId, token };
-}
-
-/** A click's token is valid for 15 minutes. It is not used in the last half minute. */
-const usableMs = 14.5 * 60 * 1000;
-const maxEntries = 500;
-
-/**
- * Keeps the tokens of clicks on the buttons of replies, by message. A message that only one person sees can
- * be edited with them after the token that it was posted with has expired.
- */
-export interface FreshTokens {
-  add(messageId: string, token: InteractionToken): void;
-  /** Returns `undefined` where nobody clicked, or the token has expired. */
-  of(messageId: string): InteractionToken | undefined;
-}
-
-export function createFreshTokens(now: () => number): FreshTokens {
-  const tokens = createRecent<InteractionToken & { readonly expiresAt: number }>(maxEntries);
-  return {
-    add(messageId, { applicationId, token }) {
-      tokens.set(messageId, { applicationId, token, expiresAt: now() + usableMs });
-    },
-    of(messageId) {
-      const found = tokens.get(messageId);
-      return found !== undefined && found.expiresAt > now() ? found : undefined;
-    },
-  };
 }
 
 /** How a follow-up is posted. */

@@ -20,13 +20,11 @@ import type { Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inTime } from "../../../support/clock.ts";
 import { translate } from "../../../words/translate.ts";
-import { createNotAcceptedLog, isOutage, receivePatiently } from "../../delivery/receive-patiently.ts";
+import { createNotAcceptedLog, receivePatiently } from "../../delivery/receive-patiently.ts";
 import { tokenOf, type Acknowledgements } from "./acknowledgements.ts";
 import { readFormModal } from "./form-modal.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import { privateFlags, toSentence } from "../reply/content.ts";
-import { readMessage, toAuthor, type Names } from "../intake/incoming.ts";
-import { createRecent } from "../../../support/recent.ts";
 
 /** When a call that is not accepted yet is acknowledged with words. Discord's deadline is three seconds. */
 const slowAfterMs = 2000;
@@ -120,44 +118,6 @@ export function createCallIntake(options: {
         log.warn({ key: call.key, err: failure }, "refused command not told");
       }
     });
-  };
-}
-
-type Subject = NonNullable<CommandCall["subject"]>;
-
-const maxEntries = 500;
-
-/**
- * Remembers the messages that a modal was opened for. Discord sends the message with the message command, but
- * not with the submitted modal.
- */
-export interface ModalTargetCache {
-  set(messageId: string, subject: Subject): void;
-  /**
-   * Returns the message from memory, else from Discord. Returns `undefined` where it was deleted, or the bot
-   * may not read it.
-   * @throws ParleyError `platform-unreachable`
-   */
-  find(target: ModalTarget, names: Names): Promise<Subject | undefined>;
-}
-
-export function createModalTargetCache(api: Pick<DiscordApi, "getMessage">): ModalTargetCache {
-  const subjects = createRecent<Subject>(maxEntries);
-  return {
-    set(messageId, subject) {
-      subjects.set(messageId, subject);
-    },
-    async find({ channelId, messageId }, names) {
-      const known = subjects.get(messageId);
-      if (known !== undefined) return known;
-      const message = await api.getMessage(channelId, messageId).catch((error: unknown) => {
-        if (isOutage(error)) throw error;
-        return undefined;
-      });
-      return message === undefined
-        ? undefined
-        : { author: toAuthor(message.author), ...readMessage(message, names) };
-    },
   };
 }
 

@@ -8,12 +8,12 @@ import type { Actor } from "../../../core/access.ts";
 import type { Clock } from "../../../core/clock.ts";
 import { goneNotice, toNotice } from "../../../core/error-messages.ts";
 import { ParleyError, isRefusal } from "../../../core/errors.ts";
-import type { Form, ActionCall, Press, PressResult } from "../../../core/press.ts";
+import type { ActionCall, Press, PressResult } from "../../../core/press.ts";
 import type { Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inTime } from "../../../support/clock.ts";
 import { translate } from "../../../words/translate.ts";
-import { tokenOf, type Acknowledgements, type FreshTokens } from "./acknowledgements.ts";
+import { tokenOf, type Acknowledgements } from "./acknowledgements.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import { toPrivateMessages, toPrivateSentence, toActionId } from "../reply/content.ts";
 import {
@@ -25,7 +25,6 @@ import {
   toFormModal,
 } from "./form-modal.ts";
 import { createUploads, withAltTexts } from "../intake/files.ts";
-import { createRecent } from "../../../support/recent.ts";
 
 type Interaction = APIMessageComponentInteraction | APIModalSubmitInteraction;
 
@@ -34,18 +33,17 @@ type ToActor = (interaction: Interaction) => Promise<Actor>;
 
 /**
  * Handles clicks on the buttons that change a reply (Retry, confirm, Stop, Regenerate, Continue) or rate it,
- * and forms that change one: acknowledges the click, keeps its token for edits of the message, and calls the
- * receiver. Problems are told to the person alone.
+ * and forms that change one: acknowledges the click and calls the receiver. Problems are told to the person
+ * alone.
  */
 export function createButtonHandler(options: {
   readonly api: Pick<DiscordApi, "followUp">;
   readonly acknowledgements: Acknowledgements;
   readonly receiver: Receiver;
-  readonly freshTokens: FreshTokens;
   readonly toActor: ToActor;
   readonly log: Log;
 }): (interaction: Interaction, press: Press) => Promise<void> {
-  const { api, acknowledgements, receiver, freshTokens, log } = options;
+  const { api, acknowledgements, receiver, log } = options;
 
   /** Resolves to what the person is told, or to `undefined` where they see the result. */
   async function run(press: Press, by: Actor): Promise<string | undefined> {
@@ -78,7 +76,6 @@ export function createButtonHandler(options: {
       type: ResponseType.DeferredMessageUpdate,
     });
     if (!isOurs) return;
-    if (interaction.message !== undefined) freshTokens.add(interaction.message.id, tokenOf(interaction));
     let problem: string | undefined;
     try {
       problem = await run(press, await options.toActor(interaction));
@@ -207,9 +204,6 @@ export function createActionHandler(
   };
 }
 
-/** How many inputs with problems are kept until people correct them. */
-const maxDrafts = 500;
-
 /** Opens and submits forms. Every instance does so with each interaction: saving twice changes nothing. */
 interface FormClicks {
   /** Whether somebody clicked a form's select or button. */
@@ -229,42 +223,27 @@ export function createFormClicks(options: {
   readonly notes: () => Readonly<Record<string, string>>;
 }): FormClicks {
   const { receiver, acknowledgements, toActor, notes } = options;
-  const drafts = createRecent<Readonly<Record<string, string>>>(maxDrafts);
-
-  const draftKey = (by: Actor, key: string) => `${by.author.id} ${key}`;
-
-  function withDraft(form: Form, draft: Readonly<Record<string, string>> | undefined): Form {
-    if (draft === undefined) return form;
-    return {
-      ...form,
-      fields: form.fields.map((field) => ({ ...field, value: draft[field.name] ?? field.value })),
-    };
-  }
-
   async function openForm(interaction: APIMessageComponentInteraction): Promise<void> {
     const { data } = interaction;
-    const fixed = formOfFixButton(data.custom_id);
-    const key = data.component_type === ComponentType.StringSelect ? (data.values[0] ?? "") : (fixed ?? "");
-    const by = await toActor(interaction);
-    const draft = fixed === undefined ? undefined : drafts.get(draftKey(by, key));
-    const result = await receiver.press({ kind: "settings", key }, by);
+    const key =
+      data.component_type === ComponentType.StringSelect
+        ? (data.values[0] ?? "")
+        : (formOfFixButton(data.custom_id) ?? "");
+    const result = await receiver.press({ kind: "settings", key }, await toActor(interaction));
     if (result.kind !== "form") throw new ParleyError("internal", "settings without a form");
-    const modal = toFormModal(withDraft(result.form, draft), notes());
+    const modal = toFormModal(result.form, notes());
     await acknowledgements.send(interaction, { type: ResponseType.Modal, data: modal });
   }
 
   async function submitForm(interaction: APIModalSubmitInteraction): Promise<void> {
     const key = formOfModal(interaction.data.custom_id) ?? "";
     const values = readFormModal(interaction);
-    const by = await toActor(interaction);
-    const result = await receiver.press({ kind: "settings", key, values }, by);
+    const result = await receiver.press({ kind: "settings", key, values }, await toActor(interaction));
     if (result.kind === "told") {
-      drafts.delete(draftKey(by, key));
       await acknowledgements.tell(interaction, result.markdown);
       return;
     }
     if (result.kind !== "problems") throw new ParleyError("internal", "settings neither saved nor refused");
-    drafts.set(draftKey(by, key), values);
     const lines = Object.values(result.problems).map((problem) => `⚠️ ${problem}`);
     await acknowledgements.send(interaction, {
       type: ResponseType.ChannelMessageWithSource,

@@ -4,6 +4,7 @@ import {
   type APIApplicationCommandAutocompleteInteraction,
   type APIApplicationCommandInteraction,
   type APIChatInputApplicationCommandInteraction,
+  type APIMessage,
   type APIMessageApplicationCommandInteraction,
   type APIMessageComponentInteraction,
   type APIModalSubmitInteraction,
@@ -30,14 +31,10 @@ import {
 } from "../address.ts";
 import { readMessage, toAttachment, toAuthor, withPostTitle, type Names } from "../intake/incoming.ts";
 import type { Origins } from "../intake/origin.ts";
+import { discordCode, errorCodes, withPermission } from "../errors.ts";
+import type { DiscordApi } from "../transport/api.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
-import {
-  isAskModal,
-  parseAskModal,
-  toAskModal,
-  type createCallIntake,
-  type ModalTargetCache,
-} from "./call-intake.ts";
+import { isAskModal, parseAskModal, toAskModal, type createCallIntake } from "./call-intake.ts";
 
 /** An interaction's token is valid for 15 minutes. It is not used in the last half minute. */
 const tokenUsableMs = 14.5 * 60 * 1000;
@@ -68,13 +65,13 @@ export function createCommandUses(options: {
   readonly commands: ReadonlyMap<string, Command>;
   readonly names: (guildId: string | undefined) => Names;
   readonly origins: Pick<Origins, "ofInteraction">;
-  readonly modalTargets: ModalTargetCache;
+  readonly api: Pick<DiscordApi, "getMessage">;
   readonly takeCall: ReturnType<typeof createCallIntake>;
   /** Unix milliseconds. */
   readonly now: () => number;
   readonly clock: Clock;
 }): CommandUses {
-  const { acknowledgements, receiver, commands, modalTargets, takeCall } = options;
+  const { api, acknowledgements, receiver, commands, takeCall } = options;
 
   async function complete(interaction: APIApplicationCommandAutocompleteInteraction): Promise<void> {
     const focused = interaction.data.options.find((option) => "focused" in option && option.focused);
@@ -111,20 +108,14 @@ export function createCommandUses(options: {
     const target = resolved.messages[targetId];
     if (command === undefined || target === undefined)
       return acknowledgements.refuse(interaction, unknownCommand(name, commands.keys()));
-    const read = {
-      author: toAuthor(target.author),
-      ...readMessage(target, options.names(interaction.guild_id)),
-    };
-    const subject = inItsPost(read, targetId, interaction);
     if ((command.messageCommand?.asks ?? []).length > 0) {
-      modalTargets.set(targetId, read);
       await acknowledgements.send(interaction, {
         type: ResponseType.Modal,
         data: toAskModal(command, { channelId: target.channel_id, messageId: targetId }),
       });
       return;
     }
-    await run(interaction, command, { subject });
+    await run(interaction, command, { subject: toSubject(target, interaction) });
   }
 
   async function submit(interaction: APIModalSubmitInteraction): Promise<void> {
@@ -140,25 +131,28 @@ export function createCommandUses(options: {
     // The modal was opened by an earlier version of the bot.
     if (command === undefined)
       return acknowledgements.refuse(interaction, unknownCommand(commandName, commands.keys()));
-    let subject: CommandCall["subject"];
+    let message: APIMessage;
     try {
-      subject = await soonEnough(
-        modalTargets.find(target, options.names(interaction.guild_id)),
-        options.clock,
-      );
+      // Discord sends the message with the message command, but not with its form.
+      message = await soonEnough(api.getMessage(target.channelId, target.messageId), options.clock);
     } catch (error) {
-      // The time for another instance's answer has passed.
-      return acknowledgements.refuse(interaction, error, { isAtOnce: true });
-    }
-    if (subject === undefined)
+      const isDeleted = discordCode(error) === errorCodes.unknownMessage;
+      const gone = { detail: { what: translate("platform.the-message") } };
       return acknowledgements.refuse(
         interaction,
-        new ParleyError("attachment-gone", "the message was deleted", {
-          detail: { what: translate("platform.the-message") },
-        }),
+        isDeleted
+          ? new ParleyError("attachment-gone", "the message was deleted", gone)
+          : withPermission(error, "Read Message History"),
+        // The time for another instance's answer has passed.
+        { isAtOnce: !isDeleted },
       );
-    const { messageId } = target;
-    await run(interaction, command, { options: given, subject: inItsPost(subject, messageId, interaction) });
+    }
+    await run(interaction, command, { options: given, subject: toSubject(message, interaction) });
+  }
+
+  function toSubject(message: APIMessage, interaction: Call): NonNullable<CommandCall["subject"]> {
+    const read = readMessage(message, options.names(interaction.guild_id));
+    return { author: toAuthor(message.author), ...inItsPost(read, message.id, interaction) };
   }
 
   /** Passes a command to the receiver. Only the person is told of failures. */

@@ -18,9 +18,9 @@ import { toLanguage } from "../../../words/languages.ts";
 import type { Receiver } from "../../../core/platform.ts";
 import { isForOneProcess, type ActionCall, type Press } from "../../../core/press.ts";
 import { createActionHandler, createButtonHandler, createFormClicks } from "./clicks.ts";
-import { createAcknowledgements, type FreshTokens } from "./acknowledgements.ts";
+import { createAcknowledgements } from "./acknowledgements.ts";
 import type { DiscordApi } from "../transport/api.ts";
-import { createCallIntake, createModalTargetCache } from "./call-intake.ts";
+import { createCallIntake } from "./call-intake.ts";
 import { createCommandUses } from "./command-uses.ts";
 import { parsePress } from "../reply/content.ts";
 import { readFormModal } from "./form-modal.ts";
@@ -39,7 +39,6 @@ interface InteractionOptions {
   readonly commands: ReadonlyMap<string, Command>;
   readonly names: (guildId: string | undefined) => Names;
   readonly origins: Pick<Origins, "ofInteraction">;
-  readonly freshTokens: FreshTokens;
   readonly locales: Pick<Locales, "note">;
   /** Returns the notes on fields of forms that do not work with this connection. */
   readonly notes: () => Readonly<Record<string, string>>;
@@ -56,13 +55,12 @@ interface InteractionOptions {
  * used something that cannot be handled is told so.
  */
 export function createInteractionHandler(given: InteractionOptions) {
-  const { api, log } = given;
+  const { log } = given;
   const acknowledgements = createAcknowledgements(given);
   const options = { ...given, acknowledgements };
   const click = createButtonHandler({ ...options, toActor });
   const takeCall = createCallIntake(options);
-  const modalTargets = createModalTargetCache(api);
-  const uses = createCommandUses({ ...options, modalTargets, takeCall });
+  const uses = createCommandUses({ ...options, takeCall });
   const act = createActionHandler({ ...options, toActor, takeCall: takeActionCall });
   const forms = createFormClicks({ ...options, toActor });
   const nameMentions = createTypedTexts(options);

@@ -5,7 +5,6 @@ import type { Log } from "../../../core/telemetry.ts";
 import { translate } from "../../../words/translate.ts";
 import { type DiscordAddress, type MessageRef, commandPrefix, fromRef } from "../address.ts";
 import type { DiscordApi } from "../transport/api.ts";
-import type { FreshTokens } from "../press/acknowledgements.ts";
 import { discordCode, errorCodes } from "../errors.ts";
 import type { Threads } from "./threads.ts";
 import { createRecent } from "../../../support/recent.ts";
@@ -43,7 +42,6 @@ export interface ReplyOptions {
   /** Whether an earlier process may have posted messages of this reply. */
   readonly isResumed: boolean;
   readonly threads: Threads;
-  readonly freshTokens: FreshTokens;
   readonly ownPosts: OwnPosts;
   /** Tells which of these messages show other turns. @throws ParleyError `store-unavailable` */
   readonly shownByOthers: (messageIds: readonly string[]) => Promise<readonly string[]>;

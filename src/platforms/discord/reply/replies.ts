@@ -26,7 +26,6 @@ import {
 } from "../address.ts";
 import { discordCode, errorCodes } from "../errors.ts";
 import { createUploads } from "../intake/files.ts";
-import type { FreshTokens } from "../press/acknowledgements.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import { isOldMessage, lanes } from "../transport/delivery.ts";
 import type { Directory } from "../transport/directory.ts";
@@ -49,7 +48,6 @@ import { ChannelType } from "discord.js";
 export function createReplies(options: {
   readonly api: DiscordApi;
   readonly directory: Directory;
-  readonly freshTokens: FreshTokens;
   /** Returns the bot's user id. */
   readonly botId: () => string;
   readonly suspensions: Pick<SuspensionWatch, "waitMs">;

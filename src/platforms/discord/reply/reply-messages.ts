@@ -165,13 +165,10 @@ export function createReplyMessages(
   }
 
   async function editMessage(ref: MessageRef, content: DiscordContent, how: SendOptions): Promise<void> {
-    const clicked = options.freshTokens.of(ref.messageId);
-    const token = clicked ?? interactions.live();
+    const token = interactions.live();
     if (!ref.isOwn && token !== undefined) {
-      // A click's response is an edit of the message that has the button.
-      const isOriginal = clicked !== undefined || ref.isOriginal === true;
       try {
-        await api.editFollowUp(token, isOriginal ? "@original" : ref.messageId, content, how);
+        await api.editFollowUp(token, idOf(ref), content, how);
         return;
       } catch (error) {
         if (!isTokenGone(error)) throw error;
@@ -184,9 +181,8 @@ export function createReplyMessages(
   }
 
   async function removeMessage(ref: MessageRef): Promise<void> {
-    const token = options.freshTokens.of(ref.messageId) ?? interactions.live();
-    if (!ref.isOwn && token !== undefined)
-      return await api.deleteFollowUp(token, ref.isOriginal === true ? "@original" : ref.messageId);
+    const token = interactions.live();
+    if (!ref.isOwn && token !== undefined) return await api.deleteFollowUp(token, idOf(ref));
     await api.deleteMessage(ref.channelId, ref.messageId);
   }
 
@@ -208,6 +204,11 @@ export function createReplyMessages(
       for (const leave of leaves.splice(0)) leave();
     },
   };
+}
+
+/** Returns the id of a message by which its interaction knows it. */
+function idOf({ isOriginal = false, messageId }: MessageRef): string {
+  return isOriginal ? "@original" : messageId;
 }
 
 /** Returns the permission that posting in a channel of this reply needs. */

@@ -259,7 +259,7 @@ describe("replies", () => {
     const [failed] = general.fromBot();
     expect(failed?.text).toContain("The model gateway cannot be reached.");
     expect(failed?.buttons.map((button) => button.label)).toEqual(["Retry"]);
-    // The first token has expired, so the private message is edited with the token of the click.
+    // The token has expired, with which alone a private message can be edited.
     simulator.advance(16 * 60 * 1000);
     const use = ada.clicks("Retry", failed!, { channel: general });
     await until(() => receiver.retried.length > 0);
@@ -269,7 +269,8 @@ describe("replies", () => {
     await again.reply.show();
     again.reply.write({ text: "Now it works." });
     await again.reply.finish();
-    expect(general.fromBot()).toMatchObject([{ text: "Now it works.", buttons: [], isEphemeral: true }]);
+    expect(general.fromBot()).toMatchObject([{ text: failed?.text, isEphemeral: true }]);
+    expect(simulator.directMessages(ada).fromBot()).toMatchObject([{ text: "Now it works." }]);
   });
 
   test("a deleted message is not posted again", async () => {
