@@ -237,10 +237,7 @@ describe.each(troubles)("a gateway in trouble: $name", (trouble) => {
     const banner = page.locator(".connection", { hasText: trouble.banner });
     if (!isLate) await banner.waitFor();
     await send(page, "Is all well?");
-    if (trouble.status !== undefined) {
-      await page.getByText(trouble.status).waitFor();
-      await clock.passing(page.getByText(/^The gateway is busy; trying again in [3-7] s/).waitFor());
-    }
+    if (trouble.status !== undefined) await page.getByText(trouble.status).waitFor();
     await clock.passing(page.locator(".from-parley", { hasText: trouble.chatSays }).waitFor());
     await banner.waitFor();
 
@@ -270,10 +267,6 @@ tell(eachPlatform, ({ begin }) => {
     model.isBusyFor(20);
     const { answer } = await ada.asks(direct(ada), "Is all well?");
     expect(answer.text).toBe("I heard: Is all well?");
-    const counted = [...everSent().matchAll(/The gateway is busy; trying again in (\d+) s/g)].map(
-      ([, count]) => Number(count),
-    );
-    expect(counted[0]).toBe(20);
-    expect(Math.min(...counted)).toBeLessThan(10);
+    expect(everSent()).toMatch(/The gateway is busy; trying again in 20 s[^]*Asking again/);
   });
 });

@@ -287,24 +287,17 @@ function imageBytesOf(history: readonly StoredMessage[]): number {
 }
 
 /**
- * The log up to the turn's own messages, because later ones belong to the next turn. An answer to an earlier
- * turn is stored after them where a lost lease or a killed process has let two turns overlap. It comes before
- * them, since its question would look unanswered otherwise. The turn's own messages come last and in their
- * order: some may be still being stored, and after an outage they are stored in another one.
+ * The log up to the turn's own messages, because later ones belong to the next turn. The turn's own messages
+ * come last and in their order: some may be still being stored, and after an outage they are stored in
+ * another one.
  */
 function upToTurn(log: readonly StoredMessage[], own: readonly StoredMessage[]): readonly StoredMessage[] {
   const ownIds = new Set(own.map(({ id }) => id));
-  const ownTurns = new Set(own.map(({ turnKey }) => turnKey));
   const end = log.findLastIndex(({ id }) => ownIds.has(id));
   const until = end === -1 ? log : log.slice(0, end + 1);
-  const asked = new Set(until.flatMap(({ role, turnKey }) => (role === "user" ? [turnKey] : [])));
-  const late = log
-    .slice(until.length)
-    .filter(({ role, turnKey }) => role === "assistant" && asked.has(turnKey) && !ownTurns.has(turnKey));
   const stored = new Map(log.map((message) => [message.id, message]));
   return [
     ...until.filter(({ id }) => !ownIds.has(id)),
-    ...late,
     ...own.map((message) => stored.get(message.id) ?? message),
   ];
 }

@@ -56,15 +56,10 @@ async function makeTitle(
   const { text } = await collectAnswer(events);
   const title = parseTitle(text);
   // A title reveals what was said, so there is none if that was deleted or edited in the meantime.
-  const isCurrent = async () => {
-    const now = await conversations.find(conversationId, question.id);
-    return now !== undefined && now.editedAt === question.editedAt;
-  };
-  if (title === "" || !(await isCurrent())) return false;
+  const now = await conversations.find(conversationId, question.id);
+  if (title === "" || now === undefined || now.editedAt !== question.editedAt) return false;
   await conversations.saveSettings(conversationId, { title });
-  if (await isCurrent()) return true;
-  await conversations.saveSettings(conversationId, { title: undefined });
-  return false;
+  return true;
 }
 
 /** The title in a model's answer, or an empty text. */

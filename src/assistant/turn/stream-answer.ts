@@ -1,4 +1,4 @@
-import type { Clock } from "../../core/clock.ts";
+import type { CancelTimer, Clock } from "../../core/clock.ts";
 import type { ChatEvent, ChatRequest, Gateway, GeneratedImage } from "../../core/gateway.ts";
 import type { Reply } from "../../core/platform.ts";
 import type { Conversations, MessagePart, StoredCall } from "../../core/storage.ts";
@@ -238,41 +238,29 @@ export function createTracedReply(reply: Reply, tracer: Tracer, parent: Span): R
 
 /** A shorter wait needs no words. */
 const minShownMs = 2000;
-const tickMs = 1000;
-/** Above this the seconds count in fives, because each change may be an edit of a message. */
-const fromSecondsBySecond = 10;
 
-/** Does the work of a turn. While the gateway asks for a pause, the reply counts its seconds down. */
+/** Does the work of a turn. Where the gateway asks for a pause, the reply says how long it is. */
 export async function showingWaits<T>(
   reply: Pick<Reply, "status">,
-  clock: Pick<Clock, "monotonic" | "every">,
+  clock: Pick<Clock, "after">,
   work: () => Promise<T>,
 ): Promise<T> {
   const scope = currentTurn();
   if (scope === undefined) return await work();
   const language = currentLanguage();
-  let stopCounting = (): void => undefined;
+  let cancelTimer: CancelTimer | undefined;
   const onWait = (waitMs: number): void => {
-    stopCounting();
+    cancelTimer?.();
     if (waitMs < minShownMs) return;
-    const endsAt = clock.monotonic() + waitMs;
-    const show = (): void => {
-      const count = Math.ceil((endsAt - clock.monotonic()) / 1000);
-      if (count > 0 && count > fromSecondsBySecond && count % 5 !== 0 && count < waitMs / 1000) return;
-      inLanguage(language, () =>
-        reply.status(
-          count > 0 ? translate("status.gateway-busy", { count }) : translate("status.asking-again"),
-          { isLong: true },
-        ),
-      );
-      if (count <= 0) stopCounting();
-    };
-    stopCounting = clock.every(tickMs, show);
-    show();
+    const say = (words: () => string) => reply.status(inLanguage(language, words), { isLong: true });
+    say(() => translate("status.gateway-busy", { count: Math.ceil(waitMs / 1000) }));
+    cancelTimer = clock.after(waitMs, () => say(() => translate("status.asking-again")), {
+      keepsAlive: false,
+    });
   };
   try {
     return await inTurn({ ...scope, onWait }, work);
   } finally {
-    stopCounting();
+    cancelTimer?.();
   }
 }

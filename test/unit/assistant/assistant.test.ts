@@ -33,29 +33,6 @@ describe("a message", () => {
     expect(await world.store.inbox.listOpen()).toEqual([]);
   });
 
-  it("comes after the answer to the one before it, also where that was stored later", async () => {
-    const stored = (key: string, role: "user" | "assistant", text: string) =>
-      world.store.conversations.append("fake:c1", {
-        id: `${key}/${role === "user" ? "user" : "answer"}`,
-        role,
-        turnKey: key,
-        ...(role === "user" ? {} : { attempt: 1, outcome: "complete" as const }),
-        parts: [{ kind: "text", text }],
-        createdAt: 1,
-        estimatedTokens: 2,
-      });
-    // Two processes have overlapped: the second turn was begun before the first was answered, and then again.
-    await stored("fake:1", "user", "one");
-    await stored("fake:2", "user", "two");
-    await stored("fake:1", "assistant", "answer to one");
-    await world.answered(message("two", { key: "fake:2" }));
-    expect(said(world.gateway.requests[0]).slice(-3)).toEqual([
-      "user: one",
-      "assistant: answer to one",
-      "user: two",
-    ]);
-  });
-
   it("after 400 others is asked with the first one, until /reset", async () => {
     for (let index = 0; index < 400; index += 1) {
       const role = index % 2 === 0 ? "user" : "assistant";
