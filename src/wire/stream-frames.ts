@@ -289,7 +289,7 @@ export function createChunkReader(body: Readable) {
 }
 
 /** How large a chat answer may become. Only an answer that ignores its token limit meets these bounds. */
-export interface AnswerLimits {
+interface AnswerLimits {
   /** The limit of the text that people see. */
   readonly textChars: number;
   /** The limit of reasoning, tool calls and refusals, which some services count separately. */
@@ -320,7 +320,7 @@ export function answerLimitsOf(maxTokens: number, imageBytes: number): AnswerLim
 }
 
 /** The parts of an answer that have limits. */
-export type AnswerPart = "text" | "aside" | "silent" | "wire";
+type AnswerPart = "text" | "aside" | "silent" | "wire";
 
 /** Adds up the parts of one answer. */
 export function createAnswerMeter(limits: AnswerLimits) {
@@ -336,8 +336,6 @@ export function createAnswerMeter(limits: AnswerLimits) {
       left[part] -= amount;
       if (left[part] < 0) exceeded ??= part;
     },
-    /** How much is left for a part. It is 0 or less once the part is used up. */
-    left: (part: AnswerPart) => left[part],
     /** The first part that is over its limit. */
     exceeded: () => exceeded,
   };

@@ -1,12 +1,4 @@
-import {
-  answerLimitsOf,
-  createAnswerMeter,
-  type AnswerLimits,
-  type AnswerPart,
-  createFrameReader,
-  type Frame,
-  inSlices,
-} from "../../wire/stream-frames.ts";
+import { answerLimitsOf, createFrameReader, type Frame, inSlices } from "../../wire/stream-frames.ts";
 import { sniff } from "../../media/sniff.ts";
 import type { ChatBody } from "../requests.ts";
 import type { Target } from "../router.ts";
@@ -19,9 +11,8 @@ import {
   type Forwarding,
 } from "./upstream-client.ts";
 import { isFields, readError } from "../../wire/failures.ts";
-import { isDataUri, notInDataUri, pictureUriMark, pictureUrlOf, toDataUri } from "../../wire/pictures.ts";
+import { isDataUri, toDataUri } from "../../wire/pictures.ts";
 import { createChoicePicker } from "../../wire/completion-chunk.ts";
-import type { Log } from "../../core/telemetry.ts";
 import type { SseWriter } from "../../support/http/event-stream.ts";
 import { sendLast } from "../api-error.ts";
 
@@ -33,30 +24,24 @@ export async function forwardChat(forwarding: Forwarding, body: ChatBody): Promi
   const { exchange } = forwarding;
   if (body.stream) return forwardStream(forwarding, body);
 
-  const limits = limitsOf(body);
   const { target, answer, json } = await tryTargets(forwarding, false, async (target) => {
     const answer = await ask(forwarding, target, body);
-    return { target, answer, json: await answer.json(maxWholeBytes(limits)) };
+    return { target, answer, json: await answer.json(limitsOf(body).maxWholeBytes) };
   });
-  const choices: unknown = json["choices"];
-  cutAnswer(Array.isArray(choices) ? choices : [], createAnswerMeter(limits));
   exchange.sendJson(200, { ...json, model: target.publicId }, toAnswerHeaders(target, answer.headers));
 }
 
 async function forwardStream(forwarding: Forwarding, body: ChatBody): Promise<void> {
-  const { exchange, log } = forwarding;
+  const { exchange } = forwarding;
   // Proxies close silent connections, so the stream is opened early. From then on errors are events.
   const early = setTimeout(() => exchange.openStream(), forwarding.pingMs);
-  const limits = limitsOf(body);
   try {
     await tryTargets(forwarding, false, async (target) => {
       const answer = await ask(forwarding, target, body);
       await pumpStream(answer, {
         target,
         signal: exchange.signal,
-        log,
-        limits,
-        maxEventBytes: maxWholeBytes(limits),
+        ...limitsOf(body),
         open: () => {
           clearTimeout(early);
           return exchange.openStream(toAnswerHeaders(target, answer.headers));
@@ -70,18 +55,14 @@ async function forwardStream(forwarding: Forwarding, body: ChatBody): Promise<vo
   }
 }
 
-/** The most images in one chat answer. Further ones are dropped. */
-const maxImagesPerAnswer = 10;
 /** The limit of all images of one answer together, as base64. */
 const maxImageBytes = 48 * 1024 * 1024;
 
-function limitsOf(body: ChatBody): AnswerLimits {
-  return answerLimitsOf((body.n ?? 1) * body.max_tokens, maxImageBytes);
-}
-
-/** Returns the limit of an answer in one piece. */
-function maxWholeBytes({ textChars, asideChars }: AnswerLimits): number {
-  return Math.min((textChars + asideChars) * 2 + maxImageBytes, 128 * 1024 * 1024);
+/** How large an answer may become. Whoever asked cuts one sooner that ignores its limit of tokens. */
+function limitsOf(body: ChatBody): Pick<PumpOptions, "maxWholeBytes" | "maxBytes"> {
+  const { textChars, asideChars, wireBytes } = answerLimitsOf((body.n ?? 1) * body.max_tokens, maxImageBytes);
+  const maxWholeBytes = Math.min((textChars + asideChars) * 2 + maxImageBytes, 128 * 1024 * 1024);
+  return { maxWholeBytes, maxBytes: wireBytes };
 }
 
 async function ask(forwarding: Forwarding, target: Target, body: ChatBody): Promise<UpstreamAnswer> {
@@ -145,10 +126,10 @@ async function toSniffedUri(bytes: Buffer): Promise<string> {
 interface PumpOptions {
   readonly target: Target;
   readonly signal: AbortSignal;
-  readonly log: Log;
-  readonly limits: AnswerLimits;
   /** The limit of one event, and of an answer that is not streamed. */
-  readonly maxEventBytes: number;
+  readonly maxWholeBytes: number;
+  /** The limit of all events. */
+  readonly maxBytes: number;
   /**
    * Opens the stream to the client. It is called with the first event, and no other target is tried after it.
    */
@@ -167,8 +148,7 @@ interface Choice {
 
 /**
  * Forwards a streamed answer event by event, with backpressure. An interrupted answer ends with an error
- * event and without `[DONE]`. A finish reason is never made up, except `length` for an answer that is cut at
- * its limits.
+ * event and without `[DONE]`, as does one over its limits. A finish reason is never made up.
  * @throws UpstreamFailure before the first event was forwarded
  */
 export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): Promise<void> {
@@ -180,57 +160,14 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
   let hasRole = false;
   let hasFinished = false;
   let isDone = false;
-  let isTooLarge = false;
-  let images = 0;
-  const meter = createAnswerMeter(options.limits);
-  const counters = new Map<unknown, ReturnType<typeof createAnswerCounter>>();
-  const frames = createFrameReader(options.maxEventBytes);
+  let leftBytes = options.maxBytes;
+  const frames = createFrameReader(options.maxWholeBytes);
   const picker = options.hasOneChoice ? createChoicePicker() : undefined;
   let lastChunk: Record<string, unknown> = {};
 
   const pass = (data: string): Promise<void> | undefined => {
     stream ??= options.open();
     return stream.send(data);
-  };
-  /** Adds up what a chunk holds. Returns the part that is over its limit. */
-  const measure = (choices: readonly Choice[]): AnswerPart | "images" | undefined => {
-    let size = 0;
-    for (const { index, delta } of choices) {
-      let count = counters.get(index);
-      if (count === undefined) counters.set(index, (count = createAnswerCounter()));
-      const counted = count(delta);
-      meter.add("text", counted.textChars);
-      meter.add("aside", counted.asideChars);
-      size += Math.max(0, counted.textChars) + counted.asideChars + counted.images;
-      images += counted.images;
-    }
-    if (size === 0) meter.add("silent", 1);
-    if (counters.size > maxChoices) return "silent";
-    return images > maxImagesPerAnswer * counters.size ? "images" : meter.exceeded();
-  };
-  /** Ends the answer here. `chunk` is the one over the limit. Only the beginning of its text is sent. */
-  const cut = (what: string, chunk: Record<string, unknown>, choices: readonly Choice[]) => {
-    options.log.warn({ model: target.publicId, what }, "upstream answer over its limit is cut");
-    isDone = true;
-    hasFinished = true;
-    const last: readonly Choice[] =
-      choices.length > 0 ? choices : [...counters.keys()].map((index) => ({ index }));
-    const { id, created } = chunk;
-    const ended = last.slice(0, maxChoices).map(({ index, delta }) => {
-      const content = delta?.["content"];
-      const over = typeof content === "string" ? Math.min(0, meter.left("text")) : 0;
-      const maxChars = typeof content === "string" ? Math.max(0, content.length + over) : 0;
-      return { index: index ?? 0, delta: cutMessage(delta ?? {}, maxChars), finish_reason: "length" };
-    });
-    return pass(
-      JSON.stringify({
-        ...(typeof id === "string" ? { id } : {}),
-        object: "chat.completion.chunk",
-        ...(typeof created === "number" ? { created } : {}),
-        model: target.publicId,
-        choices: ended.length > 0 ? ended : [{ index: 0, delta: {}, finish_reason: "length" }],
-      }),
-    );
   };
   const handle = (frame: Frame): Promise<void> | undefined => {
     if (isDone) return undefined;
@@ -239,8 +176,7 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
         isDone = true;
         return undefined;
       case "too-large":
-        isTooLarge = true;
-        return undefined;
+        throw toTooLarge(target);
       case "failed":
         throw answer.toFailure({ message: frame.text });
       case "page":
@@ -257,9 +193,7 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
       throw toBrokenFailure(target.prefix, "sent what is no event of an answer", "upstream_bad_answer");
     lastChunk = { ...value };
     const all = toChoices(lastChunk["choices"]);
-    const over = measure(picker === undefined ? all : toFirst(all));
     const choices = picker === undefined ? all : toFirst(picker.pick(all));
-    if (over !== undefined) return cut(over, lastChunk, choices);
     const isHeld = all.length > 0 && choices.length === 0 && lastChunk["usage"] === undefined;
     return isHeld ? undefined : passChunk(lastChunk, choices);
   };
@@ -277,20 +211,14 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
 
   try {
     for await (const bytes of answer.body as AsyncIterable<Buffer>) {
-      meter.add("wire", bytes.length);
+      leftBytes -= bytes.length;
       for await (const slice of inSlices(bytes))
         for (const frame of frames.push(slice)) {
           const blocked = handle(frame);
           if (blocked !== undefined) await blocked;
         }
       if (isDone) break;
-      const over = isTooLarge ? "event" : meter.exceeded();
-      if (over !== undefined) {
-        if (stream === undefined)
-          throw toBrokenFailure(target.prefix, "sent an answer that is too large", "upstream_too_large");
-        await cut(over, {}, []);
-        break;
-      }
+      if (leftBytes < 0) throw toTooLarge(target);
     }
     if (!isDone) for (const frame of frames.end()) await handle(frame);
     const held = toFirst(picker?.end() ?? []);
@@ -311,9 +239,6 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
   }
 }
 
-/** The most answers of one stream. More than `n` can only be a mistake. */
-const maxChoices = 16;
-
 function toChoices(value: unknown): Choice[] {
   if (!Array.isArray(value)) return [];
   return value.filter((choice) => typeof choice === "object" && choice !== null) as Choice[];
@@ -327,11 +252,10 @@ function toFirst(choices: readonly Choice[]): Choice[] {
 /** Sends an answer that the upstream did not stream as one chunk. */
 async function sendWhole(answer: UpstreamAnswer, options: PumpOptions): Promise<void> {
   const { target } = options;
-  const json = await answer.json(options.maxEventBytes);
+  const json = await answer.json(options.maxWholeBytes);
   const { choices, usage, ...rest } = json;
   const chunks = toChoices(choices) as Record<string, unknown>[];
   if (chunks.length === 0) throw toBrokenFailure(target.prefix, "sent an empty answer", "upstream_empty");
-  cutAnswer(chunks, createAnswerMeter(options.limits));
   const head = { ...rest, object: "chat.completion.chunk", model: target.publicId };
   const stream = options.open();
   await stream.send(
@@ -347,118 +271,11 @@ async function sendWhole(answer: UpstreamAnswer, options: PumpOptions): Promise<
   stream.end();
 }
 
+function toTooLarge({ prefix }: Target): UpstreamFailure {
+  return toBrokenFailure(prefix, "sent an answer that is too large", "upstream_too_large");
+}
+
 function toFailure(target: Target, error: unknown): UpstreamFailure {
   if (error instanceof UpstreamFailure) return error;
   return toBrokenFailure(target.prefix, "interrupted its answer", "upstream_interrupted", error);
-}
-
-/** The characters and images of one part of an answer. */
-interface AnswerCount {
-  textChars: number;
-  /** The characters of reasoning, tool calls, refusals and whatever else a message has. */
-  asideChars: number;
-  images: number;
-}
-
-/** Shorter ones are text about data URIs. */
-const minDataUriChars = 256;
-
-/** Counts an answer's messages or deltas, in order. Data URIs in the text count as images. */
-function createAnswerCounter(): (message: unknown) => AnswerCount {
-  let isInDataUri = false;
-  let dataChars = 0;
-  /** The end of the last text, where a data URI may begin. */
-  let tail = "";
-
-  const countText = (text: string, count: AnswerCount): void => {
-    let rest = isInDataUri ? text : tail + text;
-    count.textChars -= isInDataUri ? 0 : tail.length;
-    for (;;) {
-      if (isInDataUri) {
-        const found = rest.search(notInDataUri);
-        const end = found === -1 ? rest.length : found;
-        if (dataChars < minDataUriChars && dataChars + end >= minDataUriChars) count.images += 1;
-        dataChars += end;
-        tail = "";
-        if (found === -1) return;
-        isInDataUri = false;
-        if (dataChars < minDataUriChars) count.textChars += dataChars;
-        rest = rest.slice(end);
-      }
-      const at = rest.indexOf(pictureUriMark);
-      if (at === -1) break;
-      count.textChars += at;
-      isInDataUri = true;
-      dataChars = pictureUriMark.length;
-      rest = rest.slice(at + pictureUriMark.length);
-    }
-    count.textChars += rest.length;
-    tail = rest.slice(1 - pictureUriMark.length);
-  };
-
-  return (message) => {
-    const count: AnswerCount = { textChars: 0, asideChars: 0, images: 0 };
-    if (typeof message !== "object" || message === null) return count;
-    for (const [name, value] of Object.entries(message as Record<string, unknown>)) {
-      if (name === "role" || value === null) continue;
-      if (name === "images") count.images += Array.isArray(value) ? value.length : 0;
-      else if (name !== "content") count.asideChars += sizeOf(value);
-      else if (typeof value === "string") countText(value, count);
-      else if (Array.isArray(value)) {
-        for (const part of value as unknown[]) {
-          if (pictureUrlOf(part) !== undefined) count.images += 1;
-          else count.textChars += sizeOf(part);
-        }
-      }
-    }
-    return count;
-  };
-}
-
-function sizeOf(value: unknown): number {
-  return typeof value === "string" ? value.length : (JSON.stringify(value) ?? "").length;
-}
-
-type Fields = Record<string, unknown>;
-
-/**
- * Cuts an answer that was not streamed at its limits, in place. The text is shortened, what is beyond is
- * dropped, and the finish reason becomes `length`.
- */
-function cutAnswer(choices: readonly unknown[], meter: ReturnType<typeof createAnswerMeter>): void {
-  for (const choice of choices) {
-    if (typeof choice !== "object" || choice === null) continue;
-    const fields = choice as Fields;
-    const message = fields["message"];
-    if (typeof message !== "object" || message === null) continue;
-    const count = createAnswerCounter();
-    let counted = count(message);
-    const isOver =
-      counted.textChars > meter.left("text") ||
-      counted.asideChars > meter.left("aside") ||
-      counted.images > maxImagesPerAnswer;
-    if (isOver) {
-      const cut = cutMessage(message as Fields, Math.max(0, meter.left("text")));
-      fields["message"] = cut;
-      fields["finish_reason"] = "length";
-      counted = createAnswerCounter()(cut);
-    }
-    meter.add("text", counted.textChars);
-    meter.add("aside", counted.asideChars);
-  }
-}
-
-/** Returns the role, the beginning of the text and the first images of a message over a limit. */
-function cutMessage({ role, content, images }: Fields, maxChars: number): Fields {
-  return {
-    ...(typeof role === "string" ? { role } : {}),
-    ...(typeof content === "string" ? { content: cutText(content, maxChars) } : {}),
-    ...(Array.isArray(images) ? { images: images.slice(0, maxImagesPerAnswer) } : {}),
-  };
-}
-
-/** Cuts a text. Surrogate pairs stay whole. */
-function cutText(text: string, maxChars: number): string {
-  const cut = text.slice(0, maxChars);
-  return /[\uD800-\uDBFF]$/.test(cut) ? cut.slice(0, -1) : cut;
 }

@@ -1,11 +1,9 @@
 import { Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import type { SseWriter } from "../../../src/support/http/event-stream.ts";
-import { answerLimitsOf } from "../../../src/wire/stream-frames.ts";
 import type { UpstreamConfig } from "../../../src/embedded-gateway/gateway-config.ts";
 import { pumpStream } from "../../../src/embedded-gateway/upstreams/forward-chat.ts";
 import type { UpstreamAnswer } from "../../../src/embedded-gateway/upstreams/upstream-client.ts";
-import { createQuietLog } from "../../support/quiet-log.ts";
 
 const upstream = {} as UpstreamConfig;
 const target = { publicId: "up/small", prefix: "up", upstream, upstreamModel: "small", model: undefined };
@@ -22,9 +20,8 @@ function pump(
   const options: Parameters<typeof pumpStream>[1] = {
     target,
     signal: new AbortController().signal,
-    log: createQuietLog(),
-    limits: answerLimitsOf(100, 0),
-    maxEventBytes: 1_000_000,
+    maxWholeBytes: 1_000_000,
+    maxBytes: 250_000,
     open: () => writer,
     wantsUsage: false,
     hasOneChoice: true,
@@ -50,14 +47,13 @@ describe("pumpStream", () => {
     },
   );
 
-  it("ignores what an upstream sends after the answer was cut", async () => {
+  it("ends an answer over its limit with an error, and the upstream's request", async () => {
     const sent: string[] = [];
-    const body = toBody(event({ content: "x".repeat(100_000) }).repeat(3) + "data: {oops\n\n");
+    const body = toBody(event({ content: "x".repeat(100_000) }).repeat(3) + "data: [DONE]\n\n");
     const { done } = pump(body, (data) => void sent.push(data));
     await done;
-    expect(sent).toHaveLength(2);
-    expect(sent[0]).toContain('"finish_reason":"length"');
-    expect(sent[1]).toBe("[DONE]");
+    expect(sent.at(-1)).toContain("upstream_too_large");
+    expect(sent.join()).not.toMatch(/finish_reason|\[DONE\]/);
     expect(body.destroyed).toBe(true);
   });
 
