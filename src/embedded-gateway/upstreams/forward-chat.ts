@@ -212,13 +212,13 @@ export async function pumpStream(answer: UpstreamAnswer, options: PumpOptions): 
   try {
     for await (const bytes of answer.body as AsyncIterable<Buffer>) {
       leftBytes -= bytes.length;
+      if (leftBytes < 0) throw toTooLarge(target);
       for await (const slice of inSlices(bytes))
         for (const frame of frames.push(slice)) {
           const blocked = handle(frame);
           if (blocked !== undefined) await blocked;
         }
       if (isDone) break;
-      if (leftBytes < 0) throw toTooLarge(target);
     }
     if (!isDone) for (const frame of frames.end()) await handle(frame);
     const held = toFirst(picker?.end() ?? []);

@@ -49,7 +49,8 @@ describe("pumpStream", () => {
 
   it("ends an answer over its limit with an error, and the upstream's request", async () => {
     const sent: string[] = [];
-    const body = toBody(event({ content: "x".repeat(100_000) }).repeat(3) + "data: [DONE]\n\n");
+    const one = Buffer.from(event({ content: "x".repeat(100_000) }));
+    const body = Readable.from([one, one, one, Buffer.from("data: [DONE]\n\n")]);
     const { done } = pump(body, (data) => void sent.push(data));
     await done;
     expect(sent.at(-1)).toContain("upstream_too_large");
