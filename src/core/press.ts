@@ -12,6 +12,8 @@ interface AnswerFacts {
   readonly hasVoices: boolean;
   /** Whether it reached its length limit or broke off. */
   readonly isCut: boolean;
+  /** Whether a person stopped it before its first word. */
+  readonly isEmpty: boolean;
 }
 
 /** The declaration of a reply's button. */
@@ -35,6 +37,7 @@ interface ButtonDeclaration {
 }
 
 const isWords = ({ operation, hasPictures }: AnswerFacts): boolean => operation === "chat" && !hasPictures;
+const isSaid = ({ isEmpty }: AnswerFacts): boolean => !isEmpty;
 const hasHeard = (answer: AnswerFacts): boolean =>
   answer.hasVoices && (isWords(answer) || answer.operation === "transcription");
 
@@ -72,8 +75,8 @@ export const replyButtons = {
   /** Shows how the answer was made, only to the person who presses it. */
   details: { label: "Details", isOffered: () => true },
   /** Rates the answer. One rating of each person and answer counts, the last one. */
-  good: { label: "Good answer", isOffered: () => true, isStored: true, namesAttempt: true },
-  bad: { label: "Bad answer", isOffered: () => true, isStored: true, namesAttempt: true },
+  good: { label: "Good answer", isOffered: isSaid, isStored: true, namesAttempt: true },
+  bad: { label: "Bad answer", isOffered: isSaid, isStored: true, namesAttempt: true },
 } as const satisfies Readonly<Record<string, ButtonDeclaration>>;
 
 export type ReplyActionKind = keyof typeof replyButtons;
@@ -177,6 +180,7 @@ export function actionsOf(
     hasPictures: parts.some(({ kind }) => kind === "image"),
     hasVoices: (receipt.files?.voices ?? 0) > 0,
     isCut: isCut === true,
+    isEmpty: parts.length === 0,
   };
   return (Object.keys(replyButtons) as ReplyActionKind[])
     .map((kind) => ({ kind, ...declarationOf(kind) }))

@@ -71,12 +71,16 @@ export async function summarize(
   const parts = () => [{ kind: "text", text: link(answer.text) } as const];
   const attempt = (share: number) =>
     sumUp(dependencies, run, { request, reading, share, answer, receipt, link });
-  const stopped = (why: string) => ({
-    id: messageIds.complete(run.call.key),
-    parts: parts(),
-    notices: [...answer.notices, why],
-    outcome: "interrupted" as const,
-  });
+  const stopped = (why: string) => {
+    const model = receipt.left(dependencies.gateway.usageIfLeft());
+    return {
+      id: messageIds.complete(run.call.key),
+      parts: parts(),
+      notices: [...answer.notices, why],
+      outcome: "interrupted" as const,
+      ...(model === undefined ? {} : { model }),
+    };
+  };
   run.offerSoFar((why) =>
     answer.text === ""
       ? undefined

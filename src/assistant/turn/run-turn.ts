@@ -148,10 +148,9 @@ function toAnswer(
 ): StoredMessage {
   const isFinal = isStopped || turn.redo !== undefined;
   const text: MessagePart[] = answer.text === "" ? [] : [{ kind: "text", text: answer.text }];
-  const isLeft = isStopped && text.length > 0;
-  const broken =
-    end === undefined && text.length > 0 ? draft?.left(dependencies.gateway.usageIfLeft()) : undefined;
-  const model = end?.model ?? (isLeft ? broken : undefined);
+  const isLeft = end === undefined && outcome === "interrupted";
+  const broken = isLeft ? draft?.left(dependencies.gateway.usageIfLeft()) : undefined;
+  const model = end?.model ?? (isStopped ? broken : undefined);
   const images = continued?.parts.filter(({ kind }) => kind === "image") ?? [];
   const parts = [...text, ...images, ...answer.images];
   const receipt = addReceipt(continued?.receipt, draft?.toReceipt());
@@ -169,7 +168,7 @@ function toAnswer(
     ...(failure === undefined ? {} : { failure }),
     ...(model === undefined ? {} : { model }),
     ...(usage === undefined ? {} : { usage }),
-    ...(end?.reason === "length" || (failure !== undefined && text.length > 0) || isLeft
+    ...(end?.reason === "length" || ((failure !== undefined || isStopped) && text.length > 0)
       ? { isCut: true }
       : {}),
     ...(receipt === undefined ? {} : { receipt }),

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { Actor } from "../../../../src/core/access.ts";
 import { toStopAction } from "../../../../src/core/press.ts";
+import { toUtcDay } from "../../../../src/support/clock.ts";
 import { bo, call, message } from "../../../support/fakes.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
@@ -147,7 +148,7 @@ describe("Stop", () => {
     expect(await world.store.conversations.recent("fake:c1", { maxMessages: 9 })).toMatchObject([
       { id: "said" },
       { role: "user", parts: [{ text: "/summarize" }] },
-      { role: "assistant", ...kept },
+      { role: "assistant", ...kept, model: "chatty", receipt: { calls: [{ usage: { isEstimated: true } }] } },
     ]);
   });
 
@@ -180,5 +181,75 @@ describe("Stop", () => {
         notices: ["Stopped by Ada.", "There is no new answer, so this is the earlier one. Stopped by Ada."],
       },
     ]);
+  });
+});
+
+describe("what a stopped answer has used", () => {
+  const world = worldOfEachTest({
+    prices: { chatty: { inputPerMillionUsd: 100, outputPerMillionUsd: 1000 } },
+  });
+  const buttons = async (key: string): Promise<readonly string[]> => {
+    await world.assistant.press(toStopAction(key), ada);
+    await world.settled();
+    return world.platform.replies.at(-1)?.actions.map(({ kind }) => kind) ?? [];
+  };
+  const counted = async () => {
+    const day = toUtcDay(world.clock.now());
+    const rows = await world.store.spending.usage({ fromDay: day, toDay: day });
+    return rows.map(({ costUsd, promptTokens, completionTokens }) => ({
+      costUsd,
+      promptTokens,
+      completionTokens,
+    }));
+  };
+  const shown = async () => {
+    const said = await world.store.conversations.recent("fake:c1", { maxMessages: 1 });
+    return said.flatMap(({ receipt }) => receipt?.calls.map(({ usage }) => usage) ?? []);
+  };
+
+  test("before its first word is what the ledger counts, and it can only be made anew", async () => {
+    world.hang("");
+    const event = message("tell me");
+    await world.assistant.receive(event);
+    await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(1));
+    expect(await buttons(event.key)).toEqual(["regenerate", "model", "details"]);
+    const [usage] = await counted();
+    expect(usage!.costUsd).toBeGreaterThan(0);
+    expect(await shown()).toEqual([{ ...usage, isEstimated: true }]);
+  });
+
+  test("after thoughts and words is what the ledger counts, and so is what its continuation adds", async () => {
+    world.gateway.answerWith(async function* (_request, signal) {
+      yield { kind: "reasoning", text: "Let me think about that for a while." };
+      yield { kind: "text", text: "The first words" };
+      await new Promise((_resolve, reject) =>
+        signal.addEventListener("abort", () => reject(signal.reason as Error)),
+      );
+    });
+    const event = message("tell me");
+    await world.assistant.receive(event);
+    await vi.waitFor(() => expect(world.platform.replies.at(-1)?.text).toBe("The first words"));
+    expect(await buttons(event.key)).toContain("continue");
+    expect(await shown()).toEqual((await counted()).map((usage) => ({ ...usage, isEstimated: true })));
+    const before = (await counted())[0]!;
+    world.hang(`, and then ${"a long continuation ".repeat(20)}`);
+    await world.assistant.press(world.button("continue"), ada);
+    await vi.waitFor(() => expect(world.platform.replies.at(-1)?.text).toContain("continuation"));
+    await buttons(event.key);
+    const [first, second] = await shown();
+    const sum = (await counted())[0]!;
+    expect(first).toEqual({ ...before, isEstimated: true });
+    expect((first?.costUsd ?? 0) + (second?.costUsd ?? 0)).toBeCloseTo(sum.costUsd, 9);
+  });
+
+  test("in a stream that breaks off after its first words is what the ledger counts", async () => {
+    world.gateway.answerWith(async function* () {
+      yield { kind: "text", text: "The first words" };
+      throw new Error("the line is cut");
+    });
+    await world.answered(message("tell me"));
+    const [usage] = await counted();
+    expect(usage!.costUsd).toBeGreaterThan(0);
+    expect(await shown()).toEqual([{ ...usage, isEstimated: true }]);
   });
 });
