@@ -264,7 +264,7 @@ describe.skipIf(!has("chromium"))("Regenerate with another model", () => {
     const choice = page.getByLabel("Model", { exact: true });
     await choice.waitFor();
     const offered = () => choice.locator("option").allInnerTexts();
-    await expect.poll(offered).toEqual(["", "large", "blind"]);
+    await expect.poll(offered).toEqual(["Choose…", "large", "blind"]);
     // Nothing is chosen, and the browser says so.
     await page.getByRole("button", { name: "Get a new answer" }).click();
     expect(await page.locator("select:invalid").count()).toBe(1);
@@ -275,12 +275,17 @@ describe.skipIf(!has("chromium"))("Regenerate with another model", () => {
     expect(await page.locator(".from-parley").count()).toBe(1);
     await page.getByRole("button", { name: "Details" }).click();
     await page.locator(".told").getByText("large").waitFor();
+    await page.locator(".told time").waitFor();
+    // Nothing but Details says so, and every button has its name on hover.
+    expect(await page.locator(".foot").getByText("large").count()).toBe(0);
+    for (const button of await page.locator(".foot button").all())
+      expect(await button.getAttribute("title")).not.toBe("");
 
     await attach(page, "picture.png");
     await say(page, "What is this?");
     await page.getByRole("button", { name: "Other model" }).last().click();
     await choice.waitFor();
-    await expect.poll(offered).toEqual(["", "large"]);
+    await expect.poll(offered).toEqual(["Choose…", "large"]);
     const models = script.asked.map((body) => (JSON.parse(body) as { model: string }).model);
     expect(models).toEqual(["usual", "large", "usual"]);
     expect(problems).toEqual([]);

@@ -295,7 +295,8 @@ describe.skipIf(!has("chromium"))("a chat of private calls alone", () => {
 });
 
 describe.skipIf(!has("chromium"))("an answer that a person stops with Esc", () => {
-  const { story, script } = useScriptedPage();
+  const prices = { m: { inputPerMillionUsd: 1000, outputPerMillionUsd: 1000 } };
+  const { story, script } = useScriptedPage({ settings: { MODEL_PRICES: JSON.stringify(prices) } });
 
   it("keeps its words, with Continue, Branch and about how much it used", async () => {
     script.answer(hanging("One two"));
@@ -317,6 +318,27 @@ describe.skipIf(!has("chromium"))("an answer that a person stops with Esc", () =
     await page.keyboard.press("Escape");
     await expect.poll(() => answer.locator(".markdown").innerText()).toBe("One two three.");
   });
+
+  it("before its first word can be made anew and says about what it cost, but is nothing to go on from", async () => {
+    script.answer({ ...hanging(""), body: ": wait\n\n" });
+    const { page } = await story.open();
+    await send(page, "Think first");
+    await expect.poll(() => script.left()).toBe(0);
+    await page.keyboard.press("Escape");
+    await answerAfter(page, 0);
+    const answer = page.locator(".from-parley").first();
+    for (const isReloaded of [false, true]) {
+      if (isReloaded) await page.reload();
+      await answer.getByText(/about [\d,]+ tokens · \$\d/).waitFor();
+      const names = await answer
+        .getByRole("button")
+        .evaluateAll((all) => all.map((one) => one.getAttribute("aria-label")));
+      expect(names).toEqual(["Regenerate", "Other model", "Details"]);
+    }
+    script.answer(whole("Now."));
+    await answer.getByRole("button", { name: "Regenerate" }).click();
+    await answer.getByText("Now.").waitFor();
+  });
 });
 
 describe.skipIf(!has("chromium"))("below an answer that is not the last", () => {
@@ -335,5 +357,29 @@ describe.skipIf(!has("chromium"))("below an answer that is not the last", () => 
     await expect.poll(() => offered(1, "Other model")).toBe(1);
     for (const name of ["Regenerate", "Other model"]) expect(await offered(0, name)).toBe(0);
     for (const name of ["Details", "Branch", "Good answer"]) expect(await offered(0, name)).toBe(1);
+  });
+
+  it("the buttons are shown under the pointer or with the focus alone", async () => {
+    script.answer(whole("The first."), whole("The second."));
+    const { page } = await story.open();
+    for (const index of [0, 1]) {
+      await send(page, `Question ${index}`);
+      await answerAfter(page, index);
+    }
+    const opacity = (index: number) =>
+      page.evaluate(`getComputedStyle(document.querySelectorAll(".foot")[${index}]).opacity`);
+    await page.mouse.move(5, 5);
+    expect([await opacity(0), await opacity(1)]).toEqual(["0", "1"]);
+    await page.locator(".from-parley").first().hover();
+    expect(await opacity(0)).toBe("1");
+    await page.mouse.move(5, 5);
+    expect(await opacity(0)).toBe("0");
+    const details = page.locator(".from-parley").first().getByRole("button", { name: "Details" });
+    await details.focus();
+    expect(await opacity(0)).toBe("1");
+    await page.keyboard.press("Enter");
+    await page.locator(".told:not([hidden])").waitFor();
+    await field(page).focus();
+    expect(await opacity(0)).toBe("1");
   });
 });

@@ -94,7 +94,7 @@ export function FormField({ id, field, value, problem, onInput }) {
     ${
       field.options !== undefined
         ? html`<select ...${shared}>
-            ${field.isRequired === true && field.value === "" && html`<option value="" disabled></option>`}
+            ${field.isRequired === true && field.value === "" && html`<option value="" disabled>${translate("page.choose")}</option>`}
             ${field.isRequired !== true && html`<option value="">${translate("page.not-set", { value: field.placeholder })}</option>`}
             ${field.options.map((option) => html`<option key=${option.value} value=${option.value}>${option.label}</option>`)}
           </select>`

@@ -37,13 +37,37 @@ const kinds = {
   bad: { label: "Bad answer", icon: "bad" },
 };
 
-/** Returns whether a button rates the answer. Such a button has no visible words. @param {Action} action */
+/** Returns whether a button rates the answer. @param {Action} action */
 function isRating({ kind }) {
   return kind === "good" || kind === "bad";
 }
 
 /**
- * Shows what is below an answer: its buttons and its model, and below them what a button has shown.
+ * Shows a button of an icon alone. Its name is shown under the pointer, and said by screen readers.
+ * @param {{ icon: Parameters<typeof Icon>[0]["name"], label: string, title?: string, onPress: () => unknown }} props
+ *   and attributes of the button
+ */
+function IconButton({ icon, label, title = label, onPress, ...attributes }) {
+  return html`<button
+    type="button"
+    class="quiet small"
+    aria-label=${label}
+    title=${title}
+    onClick=${() => void onPress()}
+    ...${attributes}
+  >
+    <${Icon} name=${icon} />
+  </button>`;
+}
+
+/** Returns the name of a button. @param {Action} action */
+function nameOf({ kind }) {
+  return labelOf(kind, kinds[kind].label);
+}
+
+/**
+ * Shows what is below an answer: its buttons and what it has used, and below them what a button has shown.
+ * Details say the model and the time. Answers without Details have both beside the buttons.
  * @param {object} props
  * @param {Item | import("../views.ts").VersionView & { isOver: true }} props.item with `isOver` it can only
  *   be copied
@@ -54,6 +78,7 @@ function isRating({ kind }) {
 export function Foot({ item, choice, onAct, onBranch }) {
   const newest = "isOver" in item ? undefined : item;
   const actions = newest?.actions?.filter((action) => !isRating(action)) ?? [];
+  const hasDetails = actions.some(({ kind }) => kind === "details");
   const [isCopied, setCopied] = useState(false);
   const [shown, setShown] = useState(/** @type {Shown | undefined} */ (undefined));
   const { problem, isBusy, run } = useAction();
@@ -74,11 +99,11 @@ export function Foot({ item, choice, onAct, onBranch }) {
     if (!isDone) setShown(undefined);
   };
   const close = () => {
-    const name = shown === undefined ? "" : labelOf(shown.action.kind, kinds[shown.action.kind].label);
+    const name = shown === undefined ? "" : nameOf(shown.action);
     setShown(undefined);
     // The button that has opened it gets the focus back.
     const all = [...(buttons.current?.querySelectorAll("button") ?? [])];
-    all.find((button) => button.textContent?.trim() === name)?.focus();
+    all.find((button) => button.ariaLabel === name)?.focus();
   };
   /** @param {Action} action @param {Record<string, string>} values */
   const submit = async (action, values) => {
@@ -91,51 +116,43 @@ export function Foot({ item, choice, onAct, onBranch }) {
       ${choice}
       ${
         item.text !== "" &&
-        html`<button
-          type="button"
-          class="quiet small"
-          onClick=${copy}
-          aria-label=${translate("page.copy-answer")}
-        >
-          <${Icon} name=${isCopied ? "check" : "copy"} /><span class="label" aria-hidden="true"
-            >${isCopied ? translate("page.copied") : translate("page.copy")}</span
-          >
-        </button>`
+        html`<${IconButton}
+          icon=${isCopied ? "check" : "copy"}
+          label=${translate("page.copy-answer")}
+          title=${isCopied ? translate("page.copied") : translate("page.copy-answer")}
+          onPress=${copy}
+        />`
       }
-      ${actions.map(
-        (action) =>
-          html`<button
-            type="button"
-            class="quiet small"
-            key=${action.kind}
-            disabled=${isBusy}
-            aria-expanded=${kinds[action.kind].isToggle === undefined ? undefined : shown?.action.kind === action.kind ? "true" : "false"}
-            aria-controls=${kinds[action.kind].isToggle === undefined ? undefined : panelId}
-            onClick=${() => void toggle(action)}
-          >
-            <${Icon} name=${kinds[action.kind].icon} />
-            <span class="label">${labelOf(action.kind, kinds[action.kind].label)}</span>
-          </button>`,
-      )}
+      ${actions.map((action) => {
+        const { icon, isToggle } = kinds[action.kind];
+        return html`<${IconButton}
+          key=${action.kind}
+          icon=${icon}
+          label=${nameOf(action)}
+          disabled=${isBusy}
+          aria-expanded=${isToggle && (shown?.action.kind === action.kind ? "true" : "false")}
+          aria-controls=${isToggle && panelId}
+          onPress=${() => toggle(action)}
+        />`;
+      })}
       ${newest !== undefined && html`<${Rate} item=${newest} isBusy=${isBusy} rate=${(/** @type {Action} */ action) => run(() => onAct(action))} />`}
       ${
-        // A model's answer is stored once its name is known.
+        // A model's answer is stored once its name is known. One without words is no place to go on from.
         newest?.model !== undefined &&
         newest.isPrivate !== true &&
-        html`<button
-          type="button"
-          class="quiet small"
-          disabled=${isBusy}
+        (newest.text !== "" || newest.files.length > 0) &&
+        html`<${IconButton}
+          icon="branch"
+          label=${translate("page.branch")}
           title=${translate("page.branch.title")}
-          onClick=${() => void run(() => onBranch(newest))}
-        >
-          <${Icon} name="branch" /><span class="label">${translate("page.branch")}</span>
-        </button>`
+          disabled=${isBusy}
+          onPress=${() => run(() => onBranch(newest))}
+        />`
       }
       <span class="facts">
-        ${item.model !== undefined && html`<span class="model" title=${translate("page.model-title")}>${item.model}</span>`}
+        ${!hasDetails && item.model !== undefined && html`<span>${item.model}</span>`}
         ${newest?.usage !== undefined && html`<span class="usage">${toUsageText(newest.usage)}</span>`}
-        <${Time} at=${item.createdAt} />
+        ${!hasDetails && html`<${Time} at=${item.createdAt} />`}
       </span>
     </div>
     ${problem !== "" && html`<p class="foot-problem" role="alert">${withCode(problem)}</p>`}
@@ -146,6 +163,7 @@ export function Foot({ item, choice, onAct, onBranch }) {
       role=${shown?.form === undefined ? "status" : undefined}
     >
       ${shown?.markdown !== undefined && html`<${Markdown} text=${shown.markdown} />`}
+      ${shown?.action.kind === "details" && html`<p><${Time} at=${item.createdAt} isFull /></p>`}
       <${Sources} sources=${shown?.sources} />
       ${shown?.files?.map(({ name, url }) => html`<p><a href=${url} download=${name}>${name}</a></p>`)}
       ${
@@ -180,18 +198,14 @@ function Rate({ item, isBusy, rate }) {
   return html`<span class="rate">
     ${buttons.map(
       (action) =>
-        html`<button
-          type="button"
-          class="quiet small"
+        html`<${IconButton}
           key=${action.kind}
-          aria-label=${labelOf(action.kind, kinds[action.kind].label)}
+          icon=${kinds[action.kind].icon}
+          label=${nameOf(action)}
           aria-pressed=${rating === action.kind ? "true" : "false"}
-          title=${labelOf(action.kind, kinds[action.kind].label)}
           disabled=${isBusy}
-          onClick=${() => void press(action)}
-        >
-          <${Icon} name=${kinds[action.kind].icon} />
-        </button>`,
+          onPress=${() => press(action)}
+        />`,
     )}
   </span>`;
 }

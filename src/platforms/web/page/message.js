@@ -434,7 +434,7 @@ export function MessageList({ items, actions }) {
     ${items.map((item, index) => {
       const day = dayBefore(item, items[index - 1]);
       return html`${day !== undefined && html`<li key=${`day ${item.id}`} class="day">${day}</li>`}
-        <li key=${item.id} data-item=${item.id}>
+        <li key=${item.id} data-item=${item.id} class=${classes(index < last && "is-older")}>
           <${Message} item=${index < last ? withoutNewAnswer(item) : item} actions=${actions} />
         </li>`;
     })}

@@ -69,10 +69,13 @@ export const locale = toLocale(document.documentElement.lang, navigator.language
 const full = new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle: "short" });
 const short = new Intl.DateTimeFormat(locale, { timeStyle: "short" });
 
-/** Shows when something was said. @param {{ at: number }} props Unix milliseconds */
-export function Time({ at }) {
+/**
+ * Shows when something was said, with `isFull` also the day.
+ * @param {{ at: number, isFull?: boolean }} props `at` in Unix milliseconds
+ */
+export function Time({ at, isFull = false }) {
   return html`<time datetime=${new Date(at).toISOString()} title=${full.format(at)}
-    >${short.format(at)}</time
+    >${(isFull ? full : short).format(at)}</time
   >`;
 }
 
