@@ -85,11 +85,11 @@ async function concludeFailure(
   throwIfAbandoned(run.signal);
   dependencies.log.warn({ command: call.name, err: error }, "command failed");
   const text = toNotice(error);
+  const isCancelled = isParleyError(error, "cancelled");
   if (keepsEarlier(run.redo) && !isParleyError(error, "store-unavailable")) {
     await reply.show();
     const earlier = { ...run, key: call.key, lead: "" };
-    if (await showEarlier(dependencies, earlier, text))
-      return isParleyError(error, "cancelled") ? "cancelled" : "failed";
+    if (await showEarlier(dependencies, earlier, text)) return isCancelled ? "cancelled" : "failed";
   }
   if (call.inConversation && !call.isPrivate && !isParleyError(error, "store-unavailable")) {
     // This changes nothing if the command has stored its question. A Retry stores it in a better form.
@@ -97,10 +97,13 @@ async function concludeFailure(
       await storeQuestion(dependencies, run, [{ kind: "text", text: run.written }], {
         inContext: false,
       });
-    await storeResult(dependencies, run, { parts: [], outcome: "failed", failure: text });
+    const how = isCancelled
+      ? ({ outcome: "interrupted", notices: [text] } as const)
+      : ({ outcome: "failed", failure: text } as const);
+    await storeResult(dependencies, run, { parts: [], ...how });
   }
   await reply.show();
-  if (isParleyError(error, "cancelled")) {
+  if (isCancelled) {
     await reply.finish({ notices: [text] });
     return "cancelled";
   }

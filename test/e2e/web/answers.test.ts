@@ -214,7 +214,8 @@ describe.skipIf(!has("chromium"))("what is sent on the page", () => {
     const notice = page.getByText("Parley cannot be reached. Trying again…");
     await notice.waitFor();
     await send(page, "Still there?");
-    await page.getByRole("alert").getByText("Parley cannot be reached.").waitFor();
+    await page.getByText("Your message has not been sent.").waitFor();
+    expect(await page.getByText("Parley cannot be reached.").count()).toBe(1);
     expect(await field(page).inputValue()).toBe("Still there?");
     await story.start();
     await notice.waitFor({ state: "detached" });

@@ -222,7 +222,8 @@ describe.skipIf(!has("chromium"))("a connection that was lost", () => {
     await answerAfter(page, 0);
     await story.stop();
     await send(page, "Into the void");
-    await alert(page, "Parley cannot be reached").first().waitFor();
+    await page.getByText("Parley cannot be reached").waitFor();
+    await page.getByText("Your message has not been sent.").waitFor();
     await story.start();
     await expect.poll(() => page.getByText("cannot be reached").count()).toBe(0);
     await page.getByText("Your message has not been sent.").waitFor();
@@ -272,6 +273,24 @@ describe.skipIf(!has("chromium"))("a login", () => {
     await page.getByLabel("Password of this page").waitFor();
     await page.reload();
     await page.getByLabel("Password of this page").waitFor();
+  });
+});
+
+describe.skipIf(!has("chromium"))("a command that a person stops", () => {
+  const { story, script } = useScriptedPage({ settings: { IMAGE_MODEL: "m" } });
+
+  it("says so once, and not as an error", async () => {
+    script.answer({ body: "", after: "hang" });
+    const { page } = await story.open();
+    await send(page, "/imagine a boat");
+    await expect.poll(() => script.left()).toBe(0);
+    await page.getByRole("button", { name: "Stop the answer" }).click();
+    await answerAfter(page, 0);
+    for (const isReloaded of [false, true]) {
+      if (isReloaded) await page.reload();
+      await expect.poll(() => page.locator(".from-parley").getByText("Stopped.").count()).toBe(1);
+      await page.locator(".from-parley.is-finished").waitFor();
+    }
   });
 });
 

@@ -281,7 +281,9 @@ export function App({ initial }) {
         ${thread.items.length > 0 && html`<${ChatMenu} key=${currentId} conversationId=${currentId} />`}
       </header>
       <${Banner} banner=${state.banner} />
-      <div role="status" class="connection">${withCode(bannerOf(connection, chats.trouble))}</div>
+      <div role="status" class="connection">
+        ${withCode(bannerOf(connection, thread.items.at(-1)?.failure === chats.trouble ? "" : chats.trouble))}
+      </div>
       ${shownProblem !== "" && html`<p class="page-problem" role="alert">${withCode(shownProblem)}</p>`}
       <${ThreadView}
         key=${`thread ${currentId}`}
@@ -425,7 +427,7 @@ function useMediaQuery(query) {
 /**
  * Returns what the line above the chat says. Where it is empty, there is no line.
  * @param {import("./thread-state.js").Connection} connection
- * @param {string} trouble
+ * @param {string} trouble which the last answer does not say already
  */
 function bannerOf(connection, trouble) {
   if (connection === "open") return trouble;

@@ -278,7 +278,14 @@ export function Composer(props) {
       </div>
     </div>
     <p id="composer-problem" class="composer-problem" role="alert">
-      ${tooMany > 0 ? translate("page.too-long", { length: text.length, over: tooMany }) : withCode(problem)}
+      ${
+        // The line above the chat says that Parley cannot be reached.
+        tooMany > 0
+          ? translate("page.too-long", { length: text.length, over: tooMany })
+          : isUnsent && !isConnected
+            ? ""
+            : withCode(problem)
+      }
     </p>
     ${
       isUnsent &&
