@@ -4,7 +4,7 @@ import { translate } from "../src/words/translate.ts";
 
 export default defineCommand({
   name: "chat",
-  description: "Open a thread to talk with the model, no mention needed",
+  description: "Open a new conversation with the model",
   options: {
     message: { kind: "string", description: "What you want to begin with" },
     model: modelOption("chat", "The model for this conversation"),

@@ -7,6 +7,7 @@ export default defineCommand({
   description: "Send me away from this thread",
   options: {},
   visibility: "public",
+  needsOthers: true,
   run: async ({ services }) => {
     await services.leaveThread();
     const rule = (await services.ruleHere()) ?? { answerTo: "addressed", isPeoples: true };

@@ -30,7 +30,10 @@ export default defineCommand({
       }
       await services.say(
         [
-          translate("forget.ask", { what: sumOf(found), place }),
+          translate((await services.help()).isForOne ? "forget.ask.alone" : "forget.ask", {
+            what: sumOf(found),
+            place,
+          }),
           translate("forget.or-write", { command: `\`/forget where:${where} confirm:yes\`` }),
         ].join("\n\n"),
         {

@@ -36,7 +36,12 @@ export default defineCommand({
       services.explainSettings(),
       services.ruleHere(),
     ]);
-    const facts = { ...help, settings, rule, commands: [...commands.values()] };
+    const facts = {
+      ...help,
+      settings,
+      rule,
+      commands: [...commands.values()].filter(({ needsOthers }) => needsOthers !== true || !help.isForOne),
+    };
     const text =
       options.command === undefined ? toOverview(facts) : toCommandHelp(facts, find(facts, options.command));
     await services.say(text, { isStored: false });

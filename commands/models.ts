@@ -1,5 +1,6 @@
 import { defineCommand } from "../src/core/command.ts";
 import type { Model } from "../src/core/gateway.ts";
+import { describePrice } from "../src/core/usage.ts";
 import { translate } from "../src/words/translate.ts";
 
 const maxShown = 40;
@@ -51,7 +52,7 @@ function toLine(model: Model, usual: string | undefined): string {
       ? translate("models.draws")
       : "",
     capabilities.transcribes === true ? translate("models.transcribes") : "",
-    model.price ?? "",
+    model.price === undefined ? "" : describePrice(model.price),
   ].filter((part) => part !== "");
   const marks = usual === undefined ? "" : ` **${translate("models.usual", { operations: usual })}**`;
   return `- \`${model.id}\`${can.length === 0 ? "" : `: ${can.join(", ")}`}${marks}`;

@@ -38,6 +38,8 @@ export interface HelpFacts extends HelpSettings {
   readonly speaking: readonly string[];
   /** The language in which this platform shows the names of commands and options to the caller. */
   readonly namesIn: Language;
+  /** Whether conversations of this platform have one person each. */
+  readonly isForOne: boolean;
   /** Whether this platform offers message commands. */
   readonly hasMessageMenus: boolean;
   readonly budgets: readonly BudgetState[];

@@ -85,6 +85,8 @@ export interface Command<O extends Readonly<Record<string, Option>> = Readonly<R
    */
   readonly visibility: "public" | "private";
   readonly messageCommand?: MessageCommand;
+  /** Set where it has no use on a platform whose conversations have one person each. */
+  readonly needsOthers?: true;
   /**
    * The operation that it asks of a model. Callers whose budget is spent are refused in private before
    * anything is shown. An option called `model` names the model. Without `spends`, budgets are checked only

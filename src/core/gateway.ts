@@ -144,8 +144,7 @@ export interface Model {
   /** The context window in tokens. */
   readonly contextLength?: number;
   readonly capabilities: ModelCapabilities;
-  /** The price in one line for people, if known: "$0.10 in, $0.40 out per million tokens". */
-  readonly price?: string;
+  readonly price?: KnownPrice;
 }
 
 /**
@@ -207,6 +206,12 @@ export interface ModelPrice {
   readonly outputPerMillionUsd?: number | undefined;
   readonly perAudioMinuteUsd?: number | undefined;
   readonly perImageUsd?: number | undefined;
+}
+
+/** A model's price. `isGuess` means that it was inferred from the model's name. */
+export interface KnownPrice {
+  readonly price: ModelPrice;
+  readonly isGuess: boolean;
 }
 
 /** Takes the higher of two prices field by field, so that no call costs more at either. */

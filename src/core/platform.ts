@@ -446,6 +446,8 @@ interface PlatformGuide {
   readonly commandPrefix: string;
   /** Whether the platform shows names of commands and options in the person's language, not in English. */
   readonly hasLocalNames: boolean;
+  /** Whether conversations have one person each, so that nothing is said of others and of threads. */
+  readonly isForOne?: true;
   /** How people talk to the bot, in their language. Each entry is one or two Markdown sentences. */
   readonly speaking: readonly string[];
   /** Whether messages have a menu with the message commands. */

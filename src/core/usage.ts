@@ -1,11 +1,13 @@
 import {
   formatCost,
   formatCount,
-  translate,
   formatDate,
   formatDecimal,
+  formatPrice,
   formatUsd,
+  translate,
 } from "../words/translate.ts";
+import type { KnownPrice } from "./gateway.ts";
 import type { UsageRow, BudgetState } from "./spending.ts";
 
 /** The longest first cell of a table in characters. Discord does not align wider tables. */
@@ -240,4 +242,29 @@ function add(a: UsageSum, b: UsageSum): UsageSum {
 
 function toSum(amountOf: (name: keyof UsageSum) => number): UsageSum {
   return Object.fromEntries(sums.map((name) => [name, amountOf(name)])) as unknown as UsageSum;
+}
+
+/**
+ * Describes a price in one line, for example "$0.10 in, $0.40 out per million tokens". It is empty where
+ * there is none.
+ */
+export function describePrice({ price, isGuess }: KnownPrice): string {
+  const { inputPerMillionUsd: input, outputPerMillionUsd: output, perAudioMinuteUsd, perImageUsd } = price;
+  const known = [input, output, perAudioMinuteUsd, perImageUsd].filter((value) => value !== undefined);
+  if (known.length === 0) return "";
+  if (known.every((value) => value === 0)) return translate("price.free");
+  const tokens = [
+    ...(input === undefined ? [] : [translate("price.input", { usd: formatPrice(input) })]),
+    ...(output === undefined ? [] : [translate("price.output", { usd: formatPrice(output) })]),
+  ];
+  const parts = [
+    ...(tokens.length === 0 ? [] : [translate("price.tokens", { amounts: tokens.join(", ") })]),
+    ...(perAudioMinuteUsd === undefined
+      ? []
+      : [translate("price.audio-minute", { usd: formatPrice(perAudioMinuteUsd) })]),
+    ...(perImageUsd === undefined || perImageUsd === 0
+      ? []
+      : [translate("price.image", { usd: formatPrice(perImageUsd) })]),
+  ].join("; ");
+  return isGuess ? translate("price.about", { price: parts }) : parts;
 }

@@ -4,7 +4,7 @@ import type { Log } from "../core/telemetry.ts";
 import { nearestName } from "../support/text.ts";
 import { isFields } from "../wire/failures.ts";
 import { localPrice } from "../wire/public-prices.ts";
-import { describePrice, findPrice, type PriceTable } from "../wire/prices.ts";
+import { findPrice, type PriceTable } from "../wire/prices.ts";
 import { modelRecordSchema } from "../wire/schemas.ts";
 import { createRecent } from "../support/recent.ts";
 import { untilAborted } from "../support/clock.ts";
@@ -50,7 +50,7 @@ export function createModelCatalogue(options: ModelCatalogueOptions) {
 
   const rebuild = () => {
     models = [...entries.values()].map(({ record, model }) => {
-      const price = describePrice(priceOf(record.id));
+      const price = priceOf(record.id);
       return {
         ...model,
         capabilities: readCapabilities(record, learned.get(record.id)),

@@ -3,6 +3,7 @@ import {
   type Usage,
   type BilledAmounts,
   costOf,
+  type KnownPrice,
   type ModelPrice,
 } from "../core/gateway.ts";
 import { publicPrice } from "./public-prices.ts";
@@ -34,12 +35,6 @@ const tierByName: readonly (readonly [RegExp, keyof typeof priceTiers])[] = [
   [/(?:^|\/)gemini-2\.5-flash(?!.*image)/, "balanced-chat"],
 ];
 
-/** A model's price. `isGuess` means that it was inferred from the model's name. */
-interface FoundPrice {
-  readonly price: ModelPrice;
-  readonly isGuess: boolean;
-}
-
 /**
  * Returns a model's price: from the operator's table, else the gateway's list, else the public prices, else
  * the specified tiers.
@@ -48,7 +43,7 @@ export function findPrice(
   modelId: string,
   table: PriceTable | undefined,
   listed: ModelPrice | undefined,
-): FoundPrice | undefined {
+): KnownPrice | undefined {
   const own = table === undefined ? undefined : fromTable(modelId, table);
   if (own !== undefined) return { price: own, isGuess: false };
   if (listed !== undefined) return { price: listed, isGuess: false };
@@ -66,33 +61,6 @@ function fromTable(modelId: string, table: PriceTable): ModelPrice | undefined {
     if (isMatch && (best === undefined || key.length > best.length)) best = key;
   }
   return best === undefined ? undefined : table[best];
-}
-
-/** Describes a price in one line for people, e.g. "$0.10 in, $0.40 out per million tokens". */
-export function describePrice(found: FoundPrice | undefined): string | undefined {
-  if (found === undefined) return undefined;
-  const { inputPerMillionUsd, outputPerMillionUsd, perAudioMinuteUsd, perImageUsd } = found.price;
-  const parts: string[] = [];
-  const tokens = [
-    inputPerMillionUsd === undefined ? undefined : `${usd(inputPerMillionUsd)} in`,
-    outputPerMillionUsd === undefined ? undefined : `${usd(outputPerMillionUsd)} out`,
-  ].filter((part) => part !== undefined);
-  const known = [inputPerMillionUsd, outputPerMillionUsd, perAudioMinuteUsd, perImageUsd].filter(
-    (value) => value !== undefined,
-  );
-  if (known.length === 0) return undefined;
-  if (known.every((value) => value === 0)) return "free";
-  if (tokens.length > 0) parts.push(`${tokens.join(", ")} per million tokens`);
-  if (perAudioMinuteUsd !== undefined) parts.push(`${usd(perAudioMinuteUsd)} per audio minute`);
-  if (perImageUsd !== undefined && perImageUsd > 0) parts.push(`${usd(perImageUsd)} per image`);
-  return `${found.isGuess ? "about " : ""}${parts.join("; ")}`;
-}
-
-/** Formats an amount with two decimals, or up to six where it needs them. */
-function usd(amount: number): string {
-  const exact = amount.toFixed(6).replace(/(?<!0)0+$/, "");
-  const decimals = exact.length - exact.indexOf(".") - 1;
-  return `$${amount.toFixed(Math.max(2, decimals))}`;
 }
 
 /** The tokens estimated for an image when the gateway reports no usage. */
@@ -121,7 +89,7 @@ interface UsageFacts {
   readonly estimated: BilledAmounts;
   /** Amounts that are certain though not reported: images counted, or a duration that the gateway told. */
   readonly counted?: BilledAmounts;
-  readonly price: FoundPrice | undefined;
+  readonly price: KnownPrice | undefined;
 }
 
 /**

@@ -91,6 +91,16 @@ export function formatCost(usd: number, isEstimated: boolean): string {
   return `${isEstimated ? "~" : ""}${formatUsd(usd)}`;
 }
 
+/** A price in US dollars, with two decimals, or up to six where it needs them. */
+export function formatPrice(usd: number): string {
+  return numberFormat({
+    style: "currency",
+    currency: "USD",
+    currencyDisplay: "narrowSymbol",
+    maximumFractionDigits: 6,
+  }).format(usd);
+}
+
 /** A UTC date without its year in the format of the language, such as `December 1`. */
 export function formatDate(time: number): string {
   return new Intl.DateTimeFormat(currentLanguage(), {

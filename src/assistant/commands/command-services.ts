@@ -100,6 +100,7 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
         commandPrefix,
         speaking,
         hasMessageMenus,
+        isForOne: guide.isForOne === true,
         namesIn: hasLocalNames ? toLanguage(call.author.locale) : defaultLanguage,
         ...settings,
         budgets: await budgetsInForce(),

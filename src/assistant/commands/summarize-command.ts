@@ -60,7 +60,8 @@ export async function summarize(
   reply.status(translate("summarize.reading"));
   const reading = await readSaid(dependencies, run, request);
   if (reading.said.length === 0) {
-    const key = request.since === undefined ? "summarize.nothing" : "summarize.nothing-since";
+    const nothing = run.platform.guide.isForOne ? "summarize.nothing" : "summarize.nothing.thread";
+    const key = request.since === undefined ? nothing : "summarize.nothing-since";
     reply.write({ text: translate(key) });
     return await reply.finish({ notices: reading.notices });
   }

@@ -283,7 +283,9 @@ function sendState(context: ApiContext, { response, loggedIn: { canLogOut, accou
   outlook.look();
   const state: StateView = {
     banner: { gateway, isSandbox },
-    commands: [...context.commands.values()].map((command) => toCommandView(command, usageOf(command))),
+    commands: [...context.commands.values()]
+      .filter(({ needsOthers }) => needsOthers !== true)
+      .map((command) => toCommandView(command, usageOf(command))),
     limits: {
       ...messageLimits,
       maxFileBytes: context.maxFileBytes,

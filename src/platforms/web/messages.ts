@@ -1,5 +1,5 @@
 import { freeTextOption, parseCommandLine, type Command } from "../../core/command.ts";
-import { resolveInput } from "../../core/command-input.ts";
+import { commandDescription, optionDescription, resolveInput } from "../../core/command-input.ts";
 import type { Actor } from "../../core/access.ts";
 import type { Attachment, CommandCall, IncomingEvent } from "../../core/events.ts";
 import type { ActionCall } from "../../core/press.ts";
@@ -79,13 +79,13 @@ export function toCommandView(command: Command, usage: string): CommandView {
   const freeText = freeTextOption(command);
   return {
     name: command.name,
-    description: command.description,
+    description: commandDescription(command),
     usage,
     ...(freeText === undefined ? {} : { freeText }),
     options: Object.entries(command.options).map(([name, option]) => ({
       name,
       kind: option.kind,
-      description: option.description,
+      description: optionDescription(command, name),
       isRequired: option.required === true,
       values: valuesOf(option),
       completesModels: option.kind === "string" && option.completes === "models",

@@ -164,6 +164,7 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
     guide: {
       commandPrefix: "",
       hasMessageMenus: false,
+      isForOne: true,
       exportsAs: "archive",
       hasLocalNames: false,
       get speaking() {

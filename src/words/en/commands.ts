@@ -29,7 +29,8 @@ export const commandMessages = {
   "summarize.reading": "Reading what was said",
   "summarize.reading.part": "Reading part {part, number} of {parts, number}",
   "summarize.writing": "Summing up",
-  "summarize.nothing":
+  "summarize.nothing": "There is nothing here that I could sum up.",
+  "summarize.nothing.thread":
     "There is nothing here that I could sum up. In a thread, mention me there and write `/summarize` after it.",
   "summarize.nothing-since": "Nothing was said here since then.",
   "summarize.basis":
@@ -54,6 +55,8 @@ export const commandMessages = {
   "forget.was-nothing": "There was nothing of yours {place}.",
   "forget.ask":
     "This removes {what} {place} for good. Where nobody else took part, the whole conversation goes, with the answers; elsewhere only what you said. What Discord or Slack itself keeps stays there. `/export` gives you a copy first.",
+  "forget.ask.alone":
+    "This removes {what} {place} for good, with the answers. `/export` gives you a copy first.",
   "forget.or-write": "Or write {command}",
   "forget.removed": "Removed {place}: {what}.",
   "forget.messages": "{count, plural, one {{count} message} other {{count} messages}}",
@@ -76,6 +79,13 @@ export const commandMessages = {
   "models.draws": "draws",
   "models.transcribes": "transcribes",
   "models.usual": "(default for {operations})",
+  "price.free": "free",
+  "price.about": "about {price}",
+  "price.input": "{usd} in",
+  "price.output": "{usd} out",
+  "price.tokens": "{amounts} per million tokens",
+  "price.audio-minute": "{usd} per audio minute",
+  "price.image": "{usd} per image",
   "operation.chat": "chat",
   "operation.image": "image",
   "operation.transcription": "transcription",

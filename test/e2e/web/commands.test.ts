@@ -393,3 +393,28 @@ describe.skipIf(!has("chromium"))("a budget of the page", () => {
     expect(problems).toEqual([]);
   });
 });
+
+describe.skipIf(!has("chromium"))("a page in German", () => {
+  const prices = { m: { inputPerMillionUsd: 0.1, outputPerMillionUsd: 0.4 } };
+  const { story } = useScriptedPage({ settings: { MODEL_PRICES: JSON.stringify(prices) } });
+
+  it("has its commands and their answers in German, and none that needs others", async () => {
+    const { page } = await story.open({ locale: "de-DE" });
+    const message = page.getByRole("textbox", { name: "Nachricht" });
+    const offered = page.getByRole("listbox").getByRole("option");
+    await message.fill("/");
+    await offered.getByText("Zeichne ein Bild").waitFor();
+    expect((await offered.allInnerTexts()).join("\n")).not.toMatch(/\bthe\b|Thread|Erwähn|dismiss/);
+    await message.fill("/imagine ");
+    await offered.getByText("Breite").waitFor();
+    expect((await offered.allInnerTexts()).join("\n")).not.toMatch(/ than | in pixels| many /);
+    await page.keyboard.press("Escape");
+    for (const [index, command] of ["/models", "/help", "/summarize", "/forget"].entries()) {
+      await message.fill(command);
+      await message.press("Enter");
+      const said = await answerAfter(page, index);
+      expect(said, command).not.toMatch(/per million|Thread|rwähn|Discord|Slack|dismiss/);
+      if (command === "/models") expect(said).toContain("0,10\u00A0$ Eingabe");
+    }
+  });
+});

@@ -3,7 +3,7 @@ import { ParleyError } from "../../../src/core/errors.ts";
 import { type ModelCapabilities, costOf } from "../../../src/core/gateway.ts";
 import { readCapabilities, createModelCatalogue } from "../../../src/gateway/model-catalogue.ts";
 import { nearestName } from "../../../src/support/text.ts";
-import { describePrice, findPrice, priceTiers, toUsage } from "../../../src/wire/prices.ts";
+import { findPrice, priceTiers, toUsage } from "../../../src/wire/prices.ts";
 import { startScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
 import { createTestClient, createTestLog, failureOf, never } from "./harness.ts";
 
@@ -40,7 +40,10 @@ describe("the model list", () => {
       {
         id: "rich",
         contextLength: 8192,
-        price: "$0.10 in, $0.40 out per million tokens",
+        price: {
+          price: { inputPerMillionUsd: 0.1, outputPerMillionUsd: 0.4, perImageUsd: 0 },
+          isGuess: false,
+        },
         capabilities: { chats: true, seesImages: true, drawsInChat: false },
       },
       { id: "odd", capabilities: {} },
@@ -294,18 +297,6 @@ describe("prices", () => {
     expect(costOf({ perAudioMinuteUsd: 0.003 }, { audioSeconds: 90 })).toBe(0.0045);
     expect(costOf({ perImageUsd: 0.04 }, { images: 2 })).toBe(0.08);
     expect(costOf({ perImageUsd: 0.04 }, { promptTokens: 5 })).toBeUndefined();
-  });
-
-  it("are one line for people", () => {
-    const line = (price: object, isGuess = false) => describePrice({ price, isGuess });
-    expect(line({ inputPerMillionUsd: 0.1, outputPerMillionUsd: 0.4 })).toBe(
-      "$0.10 in, $0.40 out per million tokens",
-    );
-    expect(line({ perAudioMinuteUsd: 0.0015 })).toBe("$0.0015 per audio minute");
-    expect(line({ perImageUsd: 0.04 }, true)).toBe("about $0.04 per image");
-    expect(line({ inputPerMillionUsd: 0, outputPerMillionUsd: 0 })).toBe("free");
-    expect(line({})).toBeUndefined();
-    expect(describePrice(undefined)).toBeUndefined();
   });
 });
 
