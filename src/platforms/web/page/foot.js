@@ -43,9 +43,10 @@ function isRating({ kind }) {
 }
 
 /**
- * Shows a button of an icon alone. Its name is shown under the pointer, and said by screen readers.
- * @param {{ icon: Parameters<typeof Icon>[0]["name"], label: string, title?: string, onPress: () => unknown }} props
- *   and attributes of the button
+ * Shows a button of an icon alone. Its name is shown under the pointer, and said by screen readers. It takes
+ * attributes of a button, too.
+ * @param {{ icon: Parameters<typeof Icon>[0]["name"], label: string, title?: string,
+ *   onPress: () => unknown }} props
  */
 function IconButton({ icon, label, title = label, onPress, ...attributes }) {
   return html`<button
