@@ -123,6 +123,11 @@ export interface ReplyHooks {
   /** A button that ends the reply early. It is shown while text grows, and is gone afterwards. */
   readonly stop?: ReplyAction;
   /**
+   * Whether this process still has the lease of the conversation, by its age. It is asked before each call
+   * that shows something: a process that was frozen for longer shows nothing more. Default true.
+   */
+  isFresh?(): boolean;
+  /**
    * Called with the extended address after each message of the reply, so that a restart can resume it. When
    * it resolves, the address survives the end of the process, and a power failure once a later write was
    * waited for. With `isDurable` it survives both at once, which a message needs that could not be found

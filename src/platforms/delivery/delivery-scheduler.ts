@@ -1,4 +1,3 @@
-import type { Dispatcher } from "undici";
 import type { Clock, CancelTimer } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { DeliveryState } from "../../core/platform.ts";
@@ -73,8 +72,6 @@ export interface DeliverySchedulerOptions {
   readonly meter?: Meter | undefined;
   /** The default is the time of this process. */
   readonly clock?: Clock | undefined;
-  /** The default notices none. */
-  readonly suspensions?: Pick<SuspensionWatch, "waitMs"> | undefined;
 }
 
 interface Waiting {
@@ -92,7 +89,6 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
   /** The queue is sorted by urgency, then age. */
   const queue: Waiting[] = [];
   const now = (): number => clock.monotonic();
-  const suspendedMs = (): number => options.suspensions?.waitMs() ?? 0;
   let cancelTimer: CancelTimer | undefined;
   let isPumping = false;
 
@@ -133,12 +129,6 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
     isPumping = true;
     cancelTimer?.();
     const time = now();
-    const waitMs = suspendedMs();
-    if (waitMs > 0) {
-      isPumping = false;
-      cancelTimer = clock.after(waitMs, pump);
-      return;
-    }
     let wakeAt = Infinity;
     for (const waiting of queue.slice()) {
       const free = freeAt(waiting, time);
@@ -171,7 +161,7 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
     const isOvertaking = queue.some(
       (other) => isBefore(other.call.urgency, call.urgency) && other.lanes.some((lane) => its.includes(lane)),
     );
-    if (free <= time && !isOvertaking && suspendedMs() <= 0) {
+    if (free <= time && !isOvertaking) {
       count();
       return undefined;
     }
@@ -201,7 +191,7 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
     });
   }
 
-  async function sendOnce<T>(call: DeliveryCall, work: () => Promise<T>): Promise<T> {
+  async function send<T>(call: DeliveryCall, work: () => Promise<T>): Promise<T> {
     call.signal?.throwIfAborted();
     const { method, urgency } = call;
     const since = now();
@@ -231,15 +221,7 @@ export function createDeliveryScheduler(options: DeliverySchedulerOptions): Deli
   }
 
   return {
-    async send(call, work) {
-      for (;;) {
-        try {
-          return await sendOnce(call, work);
-        } catch (error) {
-          if (!wasUnwritten(error) || options.suspensions === undefined) throw error;
-        }
-      }
-    },
+    send,
     waitMs(names, urgency) {
       const time = now();
       let free = time;
@@ -379,75 +361,4 @@ function createDeliveryLane(limit: LaneLimit | undefined) {
     },
   };
   return lane;
-}
-
-/** The time between checks. */
-const checkMs = 250;
-/**
- * A longer gap between checks means that the process was stopped or the machine asleep. Leases are renewed
- * every fifth of their time, and the shortest last a second.
- */
-const maxGapMs = 1000;
-
-/**
- * How long nothing is sent after a suspension. A process that lost a conversation meanwhile learns that and
- * abandons the reply, which takes its calls out of the queue.
- */
-const afterSuspensionMs = 1000;
-
-/** Detects that this process was suspended. One watches for everything that a platform sends. */
-export interface SuspensionWatch {
-  /** How long nothing is to be sent yet, in milliseconds. It is exact even if no timer has run since. */
-  waitMs(): number;
-  stop(): void;
-}
-
-/** Checks until it is stopped. It does not keep the process alive. */
-export function createSuspensionWatch(clock: Clock): SuspensionWatch {
-  let lastCheck = clock.monotonic();
-  let resumesAt = Number.NEGATIVE_INFINITY;
-  function waitMs(): number {
-    const now = clock.monotonic();
-    if (now - lastCheck >= maxGapMs) resumesAt = now + afterSuspensionMs;
-    lastCheck = now;
-    return Math.max(0, resumesAt - now);
-  }
-  return { waitMs, stop: clock.every(checkMs, () => void waitMs()) };
-}
-
-/**
- * Writes none of these requests for a second after a suspension, also where one has waited for its connection
- * since before. Another process may have shown something else meanwhile, and the platform would take the
- * later one. The scheduler sends it again when the second is over, unless its reply is abandoned by then.
- */
-export function unlessSuspended(
-  suspensions: Pick<SuspensionWatch, "waitMs">,
-  isShown: (request: Pick<Dispatcher.DispatchOptions, "method" | "path">) => boolean,
-): Dispatcher.DispatcherComposeInterceptor {
-  return (dispatch) => (request, handler) =>
-    dispatch(request, isShown(request) ? toUnlessSuspended(handler, suspensions) : handler);
-}
-
-/** Whether a request failed because it was not written after a suspension. */
-function wasUnwritten(error: unknown): boolean {
-  return isParleyError(error) && error.detail["because"] === "suspended";
-}
-
-function toUnlessSuspended(
-  handler: Dispatcher.DispatchHandler,
-  suspensions: Pick<SuspensionWatch, "waitMs">,
-): Dispatcher.DispatchHandler {
-  return {
-    /** Undici calls this right before it writes the request. */
-    onRequestStart(controller, context) {
-      if (suspensions.waitMs() === 0) return handler.onRequestStart?.(controller, context);
-      const detail = { because: "suspended" };
-      controller.abort(new ParleyError("platform-unreachable", "the process was suspended", { detail }));
-    },
-    onRequestUpgrade: (...given) => handler.onRequestUpgrade?.(...given),
-    onResponseStart: (...given) => handler.onResponseStart?.(...given),
-    onResponseData: (...given) => handler.onResponseData?.(...given),
-    onResponseEnd: (...given) => handler.onResponseEnd?.(...given),
-    onResponseError: (...given) => handler.onResponseError?.(...given),
-  };
 }

@@ -5,7 +5,7 @@ import type { ReplyFile, Reply } from "../../core/platform.ts";
 import type { ReplyAction } from "../../core/press.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { systemClock } from "../../support/clock.ts";
-import type { SuspensionWatch, Urgency } from "./delivery-scheduler.ts";
+import type { Urgency } from "./delivery-scheduler.ts";
 import {
   type EditTarget,
   type Ending,
@@ -41,8 +41,8 @@ interface EditingReplyOptions {
   readonly stop?: ReplyAction | undefined;
   /** The status until the first `status` or `write`. */
   readonly placeholder?: string;
-  /** The default notices none. */
-  readonly suspensions?: Pick<SuspensionWatch, "waitMs">;
+  /** Whether this process still has the lease of the conversation. The default is that it has. */
+  readonly isFresh?: (() => boolean) | undefined;
   /** The default is the time of this process. */
   readonly clock?: Clock | undefined;
 }
@@ -60,21 +60,19 @@ const maxRoomWaitMs = 1000;
  * Creates a reply in messages that are posted once and then edited. The first text is shown at once, and
  * later text at least `minEditIntervalMs` apart, both where the target has room. Calls never overlap, and the
  * latest text wins. After three failures in a row only the final text is shown, which is retried for two
- * minutes. After the process was suspended, everything waits a second, since another process may have resumed
- * the reply.
+ * minutes. Before each call the lease is asked for its age: a process that was frozen shows nothing more.
  */
 export function createEditingReply(options: EditingReplyOptions): Reply {
   const { target, stop, log, clock = systemClock } = options;
   const { sign } = target;
   const abandoned = new AbortController();
-  const suspendedMs = (): number => options.suspensions?.waitMs() ?? 0;
-  const pace = createPace(target, suspendedMs, clock);
+  const pace = createPace(target, clock);
   const shown = createShownMessages({
     ...options,
     savedRefs: options.savedRefs ?? [],
     savedFiles: options.savedFiles,
     saveRefs: (refs, shownFiles) => options.saveRefs(refs, shownFiles),
-    whenOwned,
+    throwUnlessOwned,
     isEnding: () => state === "ending",
     onCall: () => pace.called(),
     signal: abandoned.signal,
@@ -117,14 +115,19 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     return result;
   }
 
-  /**
-   * Is called before anything is sent. Returns `undefined` where it may be sent at once.
-   * @throws the reason of the abort where the reply was abandoned
-   */
-  function whenOwned(): Promise<void> | undefined {
+  /** Is called before anything is sent. @throws ParleyError `stopping` where the reply was abandoned */
+  function throwUnlessOwned(): void {
+    if (options.isFresh?.() === false)
+      abandon(new ParleyError("stopping", "the lease of the conversation is over"));
     abandoned.signal.throwIfAborted();
-    const waitMs = suspendedMs();
-    return waitMs > 0 ? clock.sleep(waitMs, abandoned.signal) : undefined;
+  }
+
+  function abandon(reason: ParleyError): void {
+    if (state === "ended") return;
+    state = "abandoned";
+    cancelTimer?.();
+    close();
+    abandoned.abort(reason);
   }
 
   function planGrowing(): MessageContent[] {
@@ -253,18 +256,12 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     attach: (file) => files.add(file),
     finish: (ending = {}) => end({ state: "finished", ...ending }),
     fail: ({ text: failure, ...rest }) => end({ state: "failed", failure, ...rest }),
-    abandon() {
-      if (state === "ended") return;
-      state = "abandoned";
-      cancelTimer?.();
-      close();
-      abandoned.abort(new ParleyError("stopping", "the reply was abandoned"));
-    },
+    abandon: () => abandon(new ParleyError("stopping", "the reply was abandoned")),
   };
 }
 
 /** Says when growing text may be shown. */
-function createPace(target: EditTarget, suspendedMs: () => number, clock: Clock) {
+function createPace(target: EditTarget, clock: Clock) {
   let hasTriedText = false;
   let failures = 0;
   let lastCallAt = Number.NEGATIVE_INFINITY;
@@ -281,7 +278,7 @@ function createPace(target: EditTarget, suspendedMs: () => number, clock: Clock)
       const isFirstText = hasText && !hasTriedText;
       const intervalEndsAt = isFirstText ? Number.NEGATIVE_INFINITY : lastCallAt + target.minEditIntervalMs;
       const now = clock.monotonic();
-      const waitMs = Math.max(Math.max(intervalEndsAt, growsFrom, noRoomUntil) - now, suspendedMs());
+      const waitMs = Math.max(intervalEndsAt, growsFrom, noRoomUntil) - now;
       if (waitMs > 0) return waitMs;
       const roomInMs = Math.min(target.roomInMs?.(isFirstText ? "first" : "preview") ?? 0, maxRoomWaitMs);
       noRoomUntil = now + roomInMs;
@@ -377,8 +374,8 @@ function createShownMessages(options: {
   readonly savedRefs: readonly Json[];
   readonly savedFiles: ShownFiles | undefined;
   readonly saveRefs: (refs: readonly Json[], files: ShownFiles | undefined) => Promise<void>;
-  /** Resolves when the next call may be sent. It returns `undefined` where that is now. */
-  readonly whenOwned: () => Promise<void> | undefined;
+  /** Is called before each call. @throws ParleyError `stopping` where it must not be sent */
+  readonly throwUnlessOwned: () => void;
   /** Whether the final text is being shown, after which nothing has to find its messages. */
   readonly isEnding: () => boolean;
   /** Is called with each post and edit. */
@@ -387,7 +384,7 @@ function createShownMessages(options: {
   readonly clock: Clock;
   readonly log: Log;
 }) {
-  const { target, savedFiles, whenOwned, signal, clock, log } = options;
+  const { target, savedFiles, throwUnlessOwned, signal, clock, log } = options;
   const { sign } = target;
   const messages: ShownMessage[] = options.savedRefs.map((ref) => ({ ref, content: undefined }));
   let files = savedFiles;
@@ -395,8 +392,7 @@ function createShownMessages(options: {
 
   async function save(): Promise<void> {
     areRefsSaved = false;
-    const owned = whenOwned();
-    if (owned !== undefined) await owned;
+    throwUnlessOwned();
     await options.saveRefs(
       messages.map(({ ref }) => ref),
       files,
@@ -436,8 +432,7 @@ function createShownMessages(options: {
   }
 
   async function post(index: number, content: MessageContent, urgency: Urgency): Promise<void> {
-    const owned = whenOwned();
-    if (owned !== undefined) await owned;
+    throwUnlessOwned();
     const ref = await target.post(content, signal, urgency);
     messages[index] = { ref, content: JSON.stringify(content) };
     if (content.text !== "") sign?.clear();
@@ -449,8 +444,7 @@ function createShownMessages(options: {
     const wanted = JSON.stringify(content);
     const message = messages[index];
     if (message?.content === wanted) return;
-    const owned = whenOwned();
-    if (owned !== undefined) await owned;
+    throwUnlessOwned();
     options.onCall();
     if (message === undefined) {
       await post(index, content, urgency);
@@ -483,8 +477,7 @@ function createShownMessages(options: {
   }
 
   async function uploadOnce(batch: readonly ReplyFile[]): Promise<readonly Json[]> {
-    const owned = whenOwned();
-    if (owned !== undefined) await owned;
+    throwUnlessOwned();
     return await target.upload(batch, signal);
   }
 

@@ -7,7 +7,6 @@ import type { Claims, Records } from "../../core/storage.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
 import { systemClock } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";
-import { createSuspensionWatch } from "../delivery/delivery-scheduler.ts";
 import { fromReplyAddress, holdsPosts, maxFileBytesAt } from "./address.ts";
 import { createAttachmentDownload } from "./intake/files.ts";
 import { createIntake } from "./intake/intake.ts";
@@ -50,8 +49,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   const { commands, log, claims = ownClaims, clock = systemClock } = options;
   const apiUrl = (options.apiUrl ?? publicApiUrl).replace(/(?<!\/)\/+$/, "");
   const now = options.now ?? (() => clock.now());
-  const suspensions = createSuspensionWatch(clock);
-  const api = createDiscordApi({ ...options, apiUrl, suspensions, now, clock });
+  const api = createDiscordApi({ ...options, apiUrl, now, clock });
   const downloads = createAttachmentDownload(api, apiUrl);
   let connection: Connection | undefined;
   let intake: ReturnType<typeof createIntake> | undefined;
@@ -118,7 +116,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       connection ??= prepare(receiver, history);
       await connection.open();
     },
-    ...createReplies({ api, directory, botId: bot.id, suspensions, now, clock, log }),
+    ...createReplies({ api, directory, botId: bot.id, now, clock, log }),
     download: (attachment, limits) => downloads.download(attachment, limits),
     readRoom,
     linksTo: createMessageLinks(directory),
@@ -147,7 +145,6 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       await intake?.idle();
       await registration;
       await downloads.close();
-      suspensions.stop();
       await connection?.close();
     },
   };

@@ -104,7 +104,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
         import("./transport/durable-app.ts"),
         import("./transport/durable-app.ts"),
       ]);
-      const bolt = createBolt(apiUrl, log, memory.suspensions);
+      const bolt = createBolt(apiUrl, log);
       const opening = await createConnection({
         bolt,
         clock,
@@ -230,7 +230,6 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
     },
     async stop() {
       isClosed = true;
-      memory.suspensions.stop();
       for (const team of teams?.all() ?? []) team.stop();
       await connection?.close();
       await Promise.all((teams?.all() ?? []).map((team) => team.close()));

@@ -51,7 +51,7 @@ const welcomeLookupMs = 2000;
 export function createTeam(identity: Identity, token: TeamToken, around: TeamSurroundings) {
   const { bolt, apiUrl, commands, commandPrefix, receiver, history, memory, clock, log, meter } = around;
   const { teamId } = identity;
-  const delivery = createDelivery({ suspensions: memory.suspensions, clock, meter });
+  const delivery = createDelivery({ clock, meter });
   const api = createSlackApi(createCall(bolt, token, log), delivery, clock);
   const people = createPeople({
     lookUp: (id) => api.userInfo(id),

@@ -4,7 +4,6 @@ import type { Platform, ReplyFile } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inTime } from "../../../support/clock.ts";
 import { translate } from "../../../words/translate.ts";
-import type { SuspensionWatch } from "../../delivery/delivery-scheduler.ts";
 import { createEditingReply } from "../../delivery/editing-reply.ts";
 import {
   parseShownFiles,
@@ -50,7 +49,6 @@ export function createReplies(options: {
   readonly directory: Directory;
   /** Returns the bot's user id. */
   readonly botId: () => string;
-  readonly suspensions: Pick<SuspensionWatch, "waitMs">;
   /** Unix milliseconds. */
   readonly now: () => number;
   readonly clock: Clock;
@@ -97,7 +95,7 @@ export function createReplies(options: {
         },
         log: options.log,
         clock: options.clock,
-        suspensions: options.suspensions,
+        isFresh: () => hooks.isFresh?.() !== false,
         isCalm: hooks.isCalm === true,
         isEndOnly: hooks.isEndOnly === true,
         stop: hooks.stop,

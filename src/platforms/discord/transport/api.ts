@@ -2,7 +2,6 @@ import {
   REST,
   Routes,
   makeURLSearchParams,
-  type RESTOptions,
   type APIChannel,
   type APIGuildMember,
   type APIMessage,
@@ -13,18 +12,12 @@ import {
   type RESTPostAPIWebhookWithTokenJSONBody,
   type RESTPutAPIApplicationCommandsJSONBody,
 } from "discord.js";
-import { type Dispatcher, Dispatcher1Wrapper } from "undici";
 import type { Clock } from "../../../core/clock.ts";
 import { ParleyError, isParleyError } from "../../../core/errors.ts";
 import type { Log, Meter } from "../../../core/telemetry.ts";
-import { createDispatcher } from "../../../support/proxy.ts";
 import { createSlidingWindowLimiter } from "../../../support/rate-limiter.ts";
 import { backoffMs, retry } from "../../../support/retry.ts";
-import {
-  unlessSuspended,
-  type DeliveryScheduler,
-  type SuspensionWatch,
-} from "../../delivery/delivery-scheduler.ts";
+import type { DeliveryScheduler } from "../../delivery/delivery-scheduler.ts";
 import { discordCode, errorCodes, toParleyError } from "../errors.ts";
 import {
   createDiscordScheduler,
@@ -61,7 +54,6 @@ const maxRetries = 3;
  * a reply that began before does not know it.
  */
 const respondForMs = 2600;
-/** The pauses let a process that was suspended notice that it has lost its lease. */
 const retryBackoff = { baseMs: 100, maxMs: 400 };
 
 /** Discord suspects bots that open many direct messages. */
@@ -192,7 +184,6 @@ export function createDiscordApi(options: {
   readonly scheduler?: DeliveryScheduler;
   /** What Discord allows this process, over all routes. Default 50. */
   readonly requestsPerSecond?: number | undefined;
-  readonly suspensions?: Pick<SuspensionWatch, "waitMs">;
   readonly meter?: Meter | undefined;
   /** Unix milliseconds. Ids of messages are compared with it. */
   readonly now: () => number;
@@ -206,11 +197,10 @@ export function createDiscordApi(options: {
     version: "10",
     api: apiUrl,
     offset,
-    // The library would also retry what a process that was suspended must not send any more. See `retrying`.
+    // The library would also repeat posts that may have happened. See `retrying`.
     retries: 0,
     globalRequestsPerSecond: unlimited,
     ...requestOptions,
-    ...(options.suspensions === undefined ? {} : { agent: createAgent(options.suspensions) }),
   };
   const rest = new REST({
     ...common,
@@ -445,20 +435,6 @@ export function createDiscordApi(options: {
     },
   };
   return api;
-}
-
-/** Makes connections in which no message is edited, and no follow-up is posted, after a suspension. */
-function createAgent(suspensions: Pick<SuspensionWatch, "waitMs">): RESTOptions["agent"] {
-  const isShown = ({ method, path }: { readonly method: string; readonly path: string }): boolean =>
-    path.includes("/webhooks/") ? method !== "GET" : method === "PATCH" && path.includes("/messages/");
-  // The library has an undici of its own, which is older and names the dispatcher in each request.
-  const unnamed: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (request, handler) => {
-    const { dispatcher: _named, ...rest } = request as typeof request & { readonly dispatcher?: unknown };
-    return dispatch(rest, handler);
-  };
-  // With HTTP/2, one lost connection would interrupt every request.
-  const agent = createDispatcher({ allowH2: false }).compose(unnamed, unlessSuspended(suspensions, isShown));
-  return new Dispatcher1Wrapper(agent) as unknown as RESTOptions["agent"];
 }
 
 function toRequest({ files = [], signal }: PostOptions = {}): { files?: RawFile[]; signal?: AbortSignal } {

@@ -9,7 +9,6 @@ import {
   createDeliveryScheduler,
   type DeliveryCall,
   type DeliveryScheduler,
-  type SuspensionWatch,
 } from "../../delivery/delivery-scheduler.ts";
 import { globalLane } from "../errors.ts";
 import { snowflakeTime } from "../address.ts";
@@ -73,13 +72,11 @@ const maxWaitMs: Readonly<Record<Urgency, number>> = {
 export function createDiscordScheduler({
   meter,
   requestsPerSecond = usualRequestsPerSecond,
-  suspensions,
   clock = systemClock,
 }: {
   readonly meter?: Meter | undefined;
   /** What Discord allows in total. */
   readonly requestsPerSecond?: number | undefined;
-  readonly suspensions?: Pick<SuspensionWatch, "waitMs">;
   readonly clock?: Clock;
 }): DeliveryScheduler {
   const globalLimit = toGlobalLimit(requestsPerSecond);
@@ -91,7 +88,6 @@ export function createDiscordScheduler({
       if (lane === lanes.lookUps) return lookUpLimit;
       return channelLimits[lane.split(" ")[0] ?? ""];
     },
-    suspensions,
     clock,
     ...(meter === undefined ? {} : { meter }),
   });

@@ -5,11 +5,7 @@ import type { Log } from "../../../core/telemetry.ts";
 import { createRecent, type Recent } from "../../../support/recent.ts";
 import { inTime } from "../../../support/clock.ts";
 import { toTitle } from "../../../support/text.ts";
-import {
-  createSuspensionWatch,
-  type DeliveryScheduler,
-  type SuspensionWatch,
-} from "../../delivery/delivery-scheduler.ts";
+import { type DeliveryScheduler } from "../../delivery/delivery-scheduler.ts";
 import { createEditingReply } from "../../delivery/editing-reply.ts";
 import { parseShownFiles } from "../../delivery/message-plan.ts";
 import { retryPlatformCall } from "../../delivery/receive-patiently.ts";
@@ -29,7 +25,7 @@ import { createMessageTarget } from "./message-target.ts";
 import { createFallbackReply, createPrivateReply } from "./private-reply.ts";
 import { createSessions } from "./sessions.ts";
 
-/** What the replies in all workspaces share: what is known of them by their event keys, and the watch. */
+/** What the replies in all workspaces share: what is known of them by their event keys. */
 export interface ReplyMemory {
   readonly roots: ReturnType<typeof createThreadRoots>;
   /** These are the `response_url`s of the last pressed confirm buttons. */
@@ -38,7 +34,6 @@ export interface ReplyMemory {
   readonly resumed: Recent<true>;
   /** The first answers in threads create sessions with these titles. */
   readonly titles: Recent<string>;
-  readonly suspensions: SuspensionWatch;
   /** Replies to what was sent before this may have been begun by another process. */
   readonly startedAt: number;
 }
@@ -49,7 +44,6 @@ export function createReplyMemory(clock: Clock): ReplyMemory {
     replaceUrls: createRecent(maxReplaceUrls),
     resumed: createRecent(maxResumed),
     titles: createRecent(maxResumed),
-    suspensions: createSuspensionWatch(clock),
     startedAt: clock.now(),
   };
 }
@@ -71,7 +65,7 @@ export function createReplies(options: {
   const { api, scheduler, identity, clock, log } = options;
   const streams = createFeature("streams", log, clock);
   const load = createChannelLoad(maxRepliesInChannel);
-  const { roots, replaceUrls, resumed, titles, suspensions } = options.memory;
+  const { roots, replaceUrls, resumed, titles } = options.memory;
   const replaced = createReplacedMessages(api, log, clock);
   const sessions = createSessions({ api, scheduler, clock, log });
 
@@ -130,7 +124,7 @@ export function createReplies(options: {
           await hooks.saveAddress(toReplyAddress({ ...address, refs: refs.map(parseMessageRef), ...shown }));
           await target.saved();
         },
-        suspensions,
+        isFresh: () => hooks.isFresh?.() !== false,
         clock,
         log,
       });

@@ -13,7 +13,6 @@ import { createDispatcher } from "../../../support/proxy.ts";
 import { withLookupTime } from "../errors.ts";
 import { WebClient, type WebClientOptions } from "@slack/web-api";
 import type { Log } from "../../../core/telemetry.ts";
-import { type SuspensionWatch, unlessSuspended } from "../../delivery/delivery-scheduler.ts";
 
 interface DurableAppOptions {
   readonly bolt: Bolt;
@@ -153,9 +152,9 @@ export interface Bolt {
   createClient(token?: string): WebClient;
 }
 
-export function createBolt(apiUrl: string, log: Log, suspensions?: Pick<SuspensionWatch, "waitMs">): Bolt {
+export function createBolt(apiUrl: string, log: Log): Bolt {
   const logger = toBoltLogger(log);
-  const fetch = createClientFetch(suspensions);
+  const fetch = createClientFetch();
   const clientOptions = (): WebClientOptions => ({
     slackApiUrl: apiUrl,
     logger,
@@ -205,15 +204,11 @@ class WholeResponse extends Response {
 
 /**
  * Returns a `fetch` for Slack's client with connections of its own. It sends text and reads whole answers. A
- * redirect is an answer with its status, which the client takes for a failure. After a suspension no message
- * is posted, edited or deleted.
+ * redirect is an answer with its status, which the client takes for a failure.
  */
-export function createClientFetch(
-  suspensions: Pick<SuspensionWatch, "waitMs"> = { waitMs: () => 0 },
-): NonNullable<WebClientOptions["fetch"]> {
-  const isShown = ({ path }: { readonly path: string }): boolean => /\/chat\.[a-zA-Z]+$/.test(path);
+export function createClientFetch(): NonNullable<WebClientOptions["fetch"]> {
   // Node's `fetch` does the same: with HTTP/2, one lost connection would interrupt every call.
-  const agent = createDispatcher({ allowH2: false }).compose(unlessSuspended(suspensions, isShown));
+  const agent = createDispatcher({ allowH2: false });
   return async (url, { method = "GET", headers = {}, body, signal } = {}) => {
     if (body !== undefined && typeof body !== "string")
       throw new TypeError("Slack's client sends files through url-requests.ts only");

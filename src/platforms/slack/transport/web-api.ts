@@ -424,7 +424,7 @@ const perMinute: Readonly<Record<string, number>> = {
 const maxChannelWaitMs = 5000;
 
 /** Creates the scheduler of the calls in one workspace, with Slack's limits. */
-export function createDelivery(options: Pick<DeliverySchedulerOptions, "suspensions" | "clock" | "meter">) {
+export function createDelivery(options: Pick<DeliverySchedulerOptions, "clock" | "meter">) {
   return createDeliveryScheduler({ ...options, platform: "slack", limitOf: limitOfLane });
 }
 

@@ -1,9 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, test, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import { systemClock } from "../../../../src/support/clock.ts";
 import {
   createDeliveryScheduler,
-  createSuspensionWatch,
   type DeliveryCall,
 } from "../../../../src/platforms/delivery/delivery-scheduler.ts";
 import { createRefusalSchedule } from "../../../../src/platforms/delivery/receive-patiently.ts";
@@ -24,14 +22,10 @@ describe("the delivery scheduler", () => {
     const sent: string[] = [];
     const waited: { urgency: string; seconds: number }[] = [];
     const limited: string[] = [];
-    let asleepMs = 0;
-    const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + asleepMs };
     const scheduler = createDeliveryScheduler({
       platform: "fake",
       limitOf: (lane) => (lane.startsWith("edits") ? { perWindow, windowMs: minute, isMinimum } : undefined),
       maxWaiting: 5,
-      clock,
-      suspensions: createSuspensionWatch(clock),
       meter(event) {
         if (event.kind === "delivered") waited.push({ urgency: event.urgency, seconds: event.seconds });
         if (event.kind === "limited") limited.push(event.method);
@@ -49,9 +43,7 @@ describe("the delivery scheduler", () => {
         sent.push(name);
         return work();
       });
-    /** Does what a suspension does. */
-    const wake = () => void (asleepMs += 1000);
-    return { scheduler, sent, waited, limited, send, toCall, wake };
+    return { scheduler, sent, waited, limited, send, toCall };
   }
 
   const settle = () => vi.advanceTimersByTimeAsync(0);
@@ -316,34 +308,6 @@ describe("the delivery scheduler", () => {
       }
       await Promise.all(all);
       expect(limited).toEqual(["edit"]);
-    });
-
-    it("sends nothing that has waited for a second after the process was suspended", async () => {
-      const { send, sent, wake } = setUp(1);
-      await send("first");
-      const abandoned = new AbortController();
-      const outcome = send("of a lost conversation", { signal: abandoned.signal }).catch(() => "abandoned");
-      void send("of another");
-      await vi.advanceTimersByTimeAsync(minute - 1);
-      wake();
-      await vi.advanceTimersByTimeAsync(500);
-      expect(sent).toEqual(["first"]);
-      abandoned.abort(new Error("the lease is lost"));
-      await vi.advanceTimersByTimeAsync(600);
-      expect(sent).toEqual(["first", "of another"]);
-      expect(await outcome).toBe("abandoned");
-    });
-
-    it("nor what is sent then, though there is room", async () => {
-      const { send, sent, wake } = setUp();
-      await send("first");
-      wake();
-      const second = send("second", { lanes: [] });
-      await vi.advanceTimersByTimeAsync(900);
-      expect(sent).toEqual(["first"]);
-      await vi.advanceTimersByTimeAsync(200);
-      await second;
-      expect(sent).toEqual(["first", "second"]);
     });
   });
 });

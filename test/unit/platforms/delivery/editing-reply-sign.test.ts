@@ -2,8 +2,6 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { Json } from "../../../../src/core/events.ts";
 import type { EditTarget } from "../../../../src/platforms/delivery/message-plan.ts";
-import { createSuspensionWatch } from "../../../../src/platforms/delivery/delivery-scheduler.ts";
-import { systemClock } from "../../../../src/support/clock.ts";
 import { createEditingReply } from "../../../../src/platforms/delivery/editing-reply.ts";
 import { silentLog } from "../../../support/fakes.ts";
 import { createFakeTarget, type FakeTarget } from "./fake-target.ts";
@@ -271,55 +269,64 @@ describe("abandoning", () => {
 
   function setUp() {
     const target = createFakeTarget();
+    const lease = { isFresh: true };
     return {
       target,
+      lease,
       reply: createEditingReply({
         target,
         log: silentLog,
         saveRefs: () => Promise.resolve(),
-        suspensions: createSuspensionWatch(systemClock),
+        isFresh: () => lease.isFresh,
       }),
     };
   }
 
   describe("a reply that another process may resume", () => {
-    for (const how of ["write", "finish"] as const) {
-      // Leases last three seconds and more.
-      for (const pauseMs of [1100, 2600, 20_000]) {
-        for (const isAbandoned of [false, true]) {
-          it(`${how}: edits nothing for a second after a suspension of ${pauseMs} ms, ${isAbandoned ? "and nothing more if it is abandoned then" : "then goes on"}`, async () => {
-            const { reply, target } = setUp();
-            await reply.show();
-            reply.write({ text: "Hello" });
-            await vi.advanceTimersByTimeAsync(3000);
-            const callsBefore = target.calls.length;
-            const unpaused = performance.now.bind(performance);
-            vi.spyOn(performance, "now").mockImplementation(() => unpaused() + pauseMs);
-            reply.write({ text: "Hello there" });
-            if (how === "finish") void Promise.allSettled([reply.finish()]);
-            await vi.advanceTimersByTimeAsync(900);
-            expect(target.calls.length).toBe(callsBefore);
-            if (isAbandoned) reply.abandon();
-            await vi.advanceTimersByTimeAsync(5000);
-            expect(target.messages.map((message) => message.text)).toEqual([
-              isAbandoned ? "Hello" : "Hello there",
-            ]);
-          });
-        }
-      }
+    const file = { name: "a.png", mediaType: "image/png", bytes: new Uint8Array(1), altText: "a" };
+
+    for (const how of ["write", "finish", "fail", "attach"] as const) {
+      it(`${how}: shows nothing more once the lease is over`, async () => {
+        const { reply, target, lease } = setUp();
+        await reply.show();
+        reply.write({ text: "Hello" });
+        await vi.advanceTimersByTimeAsync(3000);
+        const calls = target.calls.length;
+        lease.isFresh = false;
+        reply.write({ text: "Hello there" });
+        const work =
+          how === "finish"
+            ? reply.finish()
+            : how === "fail"
+              ? reply.fail({ text: "no" })
+              : how === "attach"
+                ? reply.attach(file)
+                : undefined;
+        const settled = Promise.allSettled([work]);
+        await vi.advanceTimersByTimeAsync(5000);
+        // A lease that another process has had does not come back.
+        lease.isFresh = true;
+        await vi.advanceTimersByTimeAsync(200_000);
+        if (work !== undefined)
+          expect(await settled).toMatchObject([{ status: "rejected", reason: { code: "stopping" } }]);
+        expect(target.calls.length).toBe(calls);
+        expect(target.messages.map(({ text }) => text)).toEqual(["Hello"]);
+        expect(target.files).toEqual([]);
+      });
     }
 
-    it("uploads nothing for a second after a suspension, and nothing more if it is abandoned then", async () => {
-      const { reply, target } = setUp();
+    it("does not repeat a call that has failed once the lease is over", async () => {
+      const { reply, target, lease } = setUp();
       await reply.show();
-      const unpaused = performance.now.bind(performance);
-      vi.spyOn(performance, "now").mockImplementation(() => unpaused() + 3000);
-      const file = { name: "a.png", mediaType: "image/png", bytes: new Uint8Array(1), altText: "a" };
-      void Promise.allSettled([reply.attach(file)]);
-      await vi.advanceTimersByTimeAsync(900);
-      reply.abandon();
-      await vi.advanceTimersByTimeAsync(5000);
-      expect(target.files).toEqual([]);
+      reply.write({ text: "Hello" });
+      await vi.advanceTimersByTimeAsync(0);
+      target.failures.push(unreachable());
+      const ending = Promise.allSettled([reply.finish()]);
+      const calls = target.calls.length;
+      lease.isFresh = false;
+      await vi.advanceTimersByTimeAsync(200_000);
+      expect(await ending).toMatchObject([{ status: "rejected", reason: { code: "stopping" } }]);
+      expect(target.calls.length).toBeLessThanOrEqual(calls + 1);
     });
 
     it("stops retrying the end when it is abandoned", async () => {

@@ -4,12 +4,7 @@ import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ReplyAddress } from "../../../../src/core/events.ts";
 import type { Reply } from "../../../../src/core/platform.ts";
 import type { DiscordApi } from "../../../../src/platforms/discord/transport/api.ts";
-import {
-  createDeliveryScheduler,
-  createSuspensionWatch,
-  type SuspensionWatch,
-} from "../../../../src/platforms/delivery/delivery-scheduler.ts";
-import { systemClock } from "../../../../src/support/clock.ts";
+import { createDeliveryScheduler } from "../../../../src/platforms/delivery/delivery-scheduler.ts";
 import {
   createDiscordScheduler,
   createSending,
@@ -128,62 +123,6 @@ describe("two refusals of a second", () => {
         expect(clock.monotonic() - saidAt).toBeLessThan(2500);
         expect(direct.fromBot().map((message) => message.text)).toEqual([text.trim()]);
       });
-});
-
-describe("a suspension of the process", () => {
-  let discord: DiscordSimulator;
-  let suspensions: SuspensionWatch;
-  beforeEach(async () => {
-    discord = await createDiscordSimulator();
-    suspensions = createSuspensionWatch(systemClock);
-  });
-  afterEach(async () => {
-    suspensions.stop();
-    await discord.close();
-  });
-
-  /** Begins an edit of the message, and suspends the process while its connection is made. */
-  async function editDuringSuspension(signal: AbortSignal) {
-    const others = createApi(discord);
-    const general = discord.channel("general");
-    const { id } = await others.createMessage(general.id, { content: "the answer" });
-    const api = createApi(discord, { suspensions });
-    const edited = api.editMessage(general.id, id, { content: "Thinking…" }, { signal });
-    // The library passes the request on in microtasks. Its connection needs the event loop.
-    for (let turns = 0; turns < 50; turns++) await Promise.resolve();
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1100);
-    const content = async () => (await others.getMessage(general.id, id)).content;
-    return { edited, content };
-  }
-
-  test("an edit whose connection is made meanwhile is not sent where another process has the reply by now", async () => {
-    const reply = new AbortController();
-    const { edited, content } = await editDuringSuspension(reply.signal);
-    const given = expect(edited).rejects.toThrow();
-    await until(() => suspensions.waitMs() > 0);
-    expect(await content()).toBe("the answer");
-    reply.abort();
-    await given;
-    await until(() => suspensions.waitMs() === 0);
-    expect(await content()).toBe("the answer");
-  });
-
-  test("otherwise it is sent a second later", async () => {
-    const { edited, content } = await editDuringSuspension(new AbortController().signal);
-    await until(() => suspensions.waitMs() > 0);
-    expect(await content()).toBe("the answer");
-    expect((await edited).content).toBe("Thinking…");
-    expect(suspensions.waitMs()).toBe(0);
-  });
-
-  test("a deletion of an interaction's message waits for its end too, and gets Discord's own answer", async () => {
-    let waitMs = 50;
-    const api = createApi(discord, { suspensions: { waitMs: () => waitMs } });
-    const deleted = api.deleteFollowUp({ applicationId: "1", token: "unknown" }, "@original");
-    const given = expect(deleted).rejects.toMatchObject({ code: "platform-rejected" });
-    setTimeout(() => (waitMs = 0), 100);
-    await given;
-  });
 });
 
 describe("requests in a second", () => {

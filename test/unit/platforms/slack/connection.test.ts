@@ -1,13 +1,6 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { isParleyError } from "../../../../src/core/errors.ts";
 import type { Platform } from "../../../../src/core/platform.ts";
-import { createBolt } from "../../../../src/platforms/slack/transport/durable-app.ts";
-import {
-  createCall,
-  createDelivery,
-  createSlackApi,
-} from "../../../../src/platforms/slack/transport/web-api.ts";
-import { systemClock } from "../../../../src/support/clock.ts";
 import { createSlackPlatform } from "../../../../src/platforms/slack/platform.ts";
 import { createSlackSimulator, type SlackSimulator } from "../../../simulators/slack/simulator.ts";
 import { createSlackReceiver } from "../../../support/slack-receiver.ts";
@@ -294,46 +287,4 @@ test("a socket over which nothing comes any more is replaced within seconds", as
   slack.clock.advance(30_000);
   await slack.waitFor("the end of the silent one", () => slack.connections === 1);
   expect((await ada.usesCommand("/models", "", { channel: general.id })).kind).toBe("acknowledged");
-});
-
-describe("after a suspension", () => {
-  let waitMs = 0;
-  const suspensions = { waitMs: () => waitMs };
-
-  /** Begins an edit of the message, and suspends the process while its connection is made. */
-  async function editDuringSuspension(signal: AbortSignal) {
-    waitMs = 0;
-    const token = { source: "test", current: () => Promise.resolve(slack.botToken), used: () => undefined };
-    const call = createCall(createBolt(slack.apiUrl, silentLog, suspensions), token, silentLog);
-    const api = createSlackApi(call, createDelivery({ suspensions }), systemClock);
-    const channel = slack.channel("ideas", [slack.person("Ana")]);
-    const posted = await api.post(channel.id, undefined, { text: "the answer", blocks: [] });
-    const edited = api.update(
-      posted,
-      { text: "Thinking…", blocks: [] },
-      { urgency: "final", withinMs: 5000, signal },
-    );
-    waitMs = 50;
-    await new Promise((resolve) => setTimeout(resolve, 150));
-    const texts = () => channel.saidByBot().map(({ text }) => text);
-    expect(texts()).toEqual(["the answer"]);
-    return { edited, texts };
-  }
-
-  test("no message is edited where another process has the reply by now", async () => {
-    const reply = new AbortController();
-    const { edited, texts } = await editDuringSuspension(reply.signal);
-    reply.abort();
-    await expect(edited).rejects.toThrow();
-    waitMs = 0;
-    await new Promise((resolve) => setTimeout(resolve, 150));
-    expect(texts()).toEqual(["the answer"]);
-  });
-
-  test("else it is edited when a second is over", async () => {
-    const { edited, texts } = await editDuringSuspension(new AbortController().signal);
-    waitMs = 0;
-    await edited;
-    expect(texts()).toEqual(["Thinking…"]);
-  });
 });
