@@ -28,17 +28,10 @@ const addressSchema = z.object({
   /** These are the files that the reply has posted so far, as `ShownFiles`. */
   files: z.custom<Json>().optional(),
   /**
-   * A private reply's posts can be neither edited nor found: so many pieces of its text were tried, and so
-   * many shown. Where more were tried than shown, one of them may have been shown.
+   * A private reply's posts can be neither edited nor found: so many pieces of its text were begun, the last
+   * of which may not be shown, or all are shown. Retry begins anew.
    */
-  posting: z
-    .object({
-      tried: z.number(),
-      shown: z.number(),
-      /** The reply ended as failed, so that the next run, by Retry, begins anew. */
-      isFailed: z.boolean(),
-    })
-    .optional(),
+  begun: z.union([z.number(), z.literal("all")]).optional(),
 });
 
 /** Where a reply on Slack is shown. */

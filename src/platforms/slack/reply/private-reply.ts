@@ -17,8 +17,6 @@ const maxPostBytes = 11_000;
 const maxPosts = 4;
 /** A post that Slack does not take because there are too many is repeated for so long. */
 const limitedMs = 120_000;
-type PostingMark = NonNullable<SlackAddress["posting"]>;
-
 const neverSent: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"]);
 
 interface PrivateReplyOptions {
@@ -44,14 +42,15 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
   let { replaceUrl } = options;
   let text = "";
   let filesSent = false;
-  /** The mark is saved before and after each piece. A pressed button, and Retry, begin a new reply. */
-  let posting: PostingMark = { tried: 0, shown: 0, isFailed: false };
-  if (hooks.isResumed === true && replaceUrl === undefined && address.posting?.isFailed === false)
-    posting = address.posting;
+  /** It is saved before each piece. A pressed button begins a new reply. */
+  let begun = hooks.isResumed === true && replaceUrl === undefined ? (address.begun ?? 0) : 0;
+  /** Whether the last piece that was begun may be missing. */
+  let isUnclear = begun !== "all" && begun > 0;
   let isOver = false;
   const abandoned = new AbortController();
 
   async function post(content: MessageContent): Promise<void> {
+    if (hooks.isFresh?.() === false) abandon();
     abandoned.signal.throwIfAborted();
     try {
       if (replaceUrl !== undefined) {
@@ -102,31 +101,27 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
   }
 
   async function showText(last: Ending): Promise<void> {
-    const contents = toMessages(text, last);
-    let isUnclear = false;
+    const contents = begun === "all" ? [] : toMessages(text, last);
     for (const [index, content] of contents.entries()) {
-      if (index < posting.tried) {
-        isUnclear ||= index >= posting.shown;
-        continue;
-      }
+      if (begun === "all" || index < begun) continue;
       const isLast = index === contents.length - 1;
       abandoned.signal.throwIfAborted();
-      await save({ ...posting, tried: index + 1 });
+      await save(index + 1);
       try {
         await (index < maxPosts - 1 || (isLast && index < maxPosts) ? post(content) : postDirectly(content));
       } catch (error) {
-        if (!mayBeShown(error) && !abandoned.signal.aborted) await save({ ...posting, tried: index });
+        isUnclear ||= mayBeShown(error);
+        if (!mayBeShown(error) && !abandoned.signal.aborted) await save(index);
         throw error;
       }
-      posting = { ...posting, shown: index + 1 };
     }
     if (isUnclear) await post({ text: "", state: "finished", notices: [translate("slack.unclear")] });
-    await save({ ...posting, shown: posting.tried, isFailed: last.state === "failed" });
+    await save(last.state === "failed" ? 0 : "all");
   }
 
-  async function save(mark: PostingMark): Promise<void> {
-    posting = mark;
-    const marked = toReplyAddress({ ...address, isAnnounced: true, posting: { ...mark } });
+  async function save(count: typeof begun): Promise<void> {
+    begun = count;
+    const marked = toReplyAddress({ ...address, isAnnounced: true, begun });
     await hooks.saveAddress(marked, { isDurable: true });
   }
 
@@ -158,7 +153,7 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
     async show() {
       const isNew = address.isAnnounced !== true;
       if (isNew) await announce();
-      await save(posting);
+      await save(begun);
     },
     status() {},
     write(content) {

@@ -77,7 +77,7 @@ async function openPrivate() {
   await ana.usesCommand("/ask", "why? private:yes", { channel: channel.id });
   const { address } = await harness.slack.waitFor("the call", () => harness.receiver.events.at(-1));
   let saved: ReplyAddress = address;
-  /** The process is killed when it has saved that so many pieces were tried. */
+  /** The process is killed when it has saved that so many pieces were begun. */
   let killAt: number | undefined;
   let onKill: () => void = () => undefined;
   let isKilled = false;
@@ -87,16 +87,15 @@ async function openPrivate() {
       saveAddress(grown) {
         if (isKilled) return Promise.reject(new ParleyError("stopping", "the test killed it"));
         saved = grown;
-        const { tried } = grown["posting"] as { tried: number };
-        if (tried === killAt) {
+        if (grown["begun"] === killAt) {
           isKilled = true;
           onKill();
         }
         return Promise.resolve();
       },
     });
-  const killWhenTried = (tried: number, kill: () => void) => {
-    killAt = tried;
+  const killWhenBegun = (begun: number, kill: () => void) => {
+    killAt = begun;
     onKill = kill;
   };
   const run = async (isResumed: boolean, text: string) => {
@@ -112,7 +111,7 @@ async function openPrivate() {
       .saidByBot()
       .map(({ text }) => text)
       .filter((text) => !text.startsWith("Working on it"));
-  return { open, run, told, killWhenTried };
+  return { open, run, told, killWhenBegun };
 }
 
 const unclear = expect.stringMatching(/did not confirm.*use the command again/);
@@ -135,13 +134,13 @@ test("that was shown whole before a crash is not shown again", async () => {
 });
 
 test("of several pieces is continued after the one that may have been shown when the process was killed", async () => {
-  const { open, run, told, killWhenTried } = await openPrivate();
+  const { open, run, told, killWhenBegun } = await openPrivate();
   const whole = Array.from({ length: 400 }, (_, n) => `line ${n} ${"x".repeat(60)}`).join("\n");
   const reply = open(false);
   await reply.show();
   reply.write({ text: whole });
   // It is killed before the second piece, so nothing more is sent or saved.
-  killWhenTried(2, () => reply.abandon());
+  killWhenBegun(2, () => reply.abandon());
   await expect(reply.finish()).rejects.toMatchObject({ code: "stopping" });
   expect(told()).toHaveLength(1);
   await run(true, whole);
