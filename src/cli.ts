@@ -211,7 +211,7 @@ async function serveBot(
       }),
       Promise.all([parley.connected, parley.checked]).then(() => {
         releaseYoungGeneration();
-        writeOut(toReadyLines(parley.troubles()));
+        writeOut(toReadyLines(parley.troubles(), parley.advice()));
         return signal.received;
       }),
     ]);
@@ -229,10 +229,11 @@ async function serveBot(
   return isSecond ? 1 : await serveBot(config, options, true);
 }
 
-function toReadyLines(troubles: readonly string[]): string {
-  if (troubles.length === 0) return "  Ready.\n";
-  const lines = troubles.map((line) => `    ${line}\n`).join("");
-  return `  Ready. This does not work:\n${lines}  \`npm run doctor\` says what to do.\n`;
+function toReadyLines(troubles: readonly string[], advice: readonly string[]): string {
+  const toLines = (lines: readonly string[]) => lines.map((line) => `    ${line}\n`).join("");
+  const remarks = advice.length === 0 ? "" : `  To be set:\n${toLines(advice)}`;
+  if (troubles.length === 0) return `  Ready.\n${remarks}`;
+  return `  Ready. This does not work:\n${toLines(troubles)}  \`npm run doctor\` says what to do.\n${remarks}`;
 }
 
 async function serveGateway(

@@ -2,13 +2,15 @@ import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Clock } from "./core/clock.ts";
 import { isParleyError, ParleyError } from "./core/errors.ts";
-import type { ModelSettings } from "./assistant/turn/model-choice.ts";
-import type { Gateway } from "./core/gateway.ts";
+import { createAllowedModels } from "./assistant/access/access.ts";
+import { createModelChoice, type ModelSettings } from "./assistant/turn/model-choice.ts";
+import type { Gateway, ModelOperation, ModelPrice } from "./core/gateway.ts";
 import type { Log, Meter, Tracer } from "./core/telemetry.ts";
 import type { Config } from "./config.ts";
 import type { createEmbeddedGateway } from "./embedded-gateway/embedded-gateway.ts";
 import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
 import { createGatewayClient, createMeasuredGateway } from "./gateway/client.ts";
+import { findUnpriced, unpricedRemedy } from "./gateway/unpriced.ts";
 import { findMissingModel, type GatewayOutcome, toTrouble } from "./gateway/trouble.ts";
 import { createGatewayWatch, type GatewayNote } from "./operations/gateway-watch.ts";
 import { createDownloader } from "./media/guarded-download.ts";
@@ -25,6 +27,8 @@ export interface OpenedGateway {
   readonly models: ModelSettings;
   /** Tells whether the gateway responds. */
   readonly watch: ReturnType<typeof createGatewayWatch>;
+  /** The price of a model, as far as it is known. */
+  readonly priceOf: (model: string) => ModelPrice | undefined;
   /** Names the gateway's address and kind for the start message. */
   describe(): string;
   close(): Promise<void>;
@@ -114,6 +118,7 @@ export async function openGateway(
     client: createMeasuredGateway(client, { tracer, meter, clock }),
     watch,
     models: { chat: config.CHAT_MODEL, image: config.IMAGE_MODEL, transcription: config.TRANSCRIPTION_MODEL },
+    priceOf: (model) => client.priceOf(model),
     describe: () =>
       embedded === undefined
         ? new URL(baseUrl).origin
@@ -126,6 +131,51 @@ export async function openGateway(
       await embedded?.gateway.close();
     },
   };
+}
+
+/** Whether the settings have a budget, for a day or a month. */
+export function hasBudgets(config: Config): boolean {
+  const { BUDGET_PERSON_DAY_USD, BUDGET_PERSON_MONTH_USD, BUDGET_DAY_USD, BUDGET_MONTH_USD } = config;
+  return [BUDGET_PERSON_DAY_USD, BUDGET_PERSON_MONTH_USD, BUDGET_DAY_USD, BUDGET_MONTH_USD].some(
+    (budget) => budget !== undefined,
+  );
+}
+
+/** The models of the settings, with the variables that name them. */
+export function toSetModels(config: Config): { variable: string; operation: ModelOperation; id: string }[] {
+  const of = (operation: ModelOperation, variable: string, ids: readonly (string | undefined)[]) =>
+    ids.flatMap((id) => (id === undefined ? [] : [{ variable, operation, id }]));
+  return [
+    ...of("chat", "CHAT_MODEL", [config.CHAT_MODEL]),
+    ...of("image", "IMAGE_MODEL", [config.IMAGE_MODEL]),
+    ...of("transcription", "TRANSCRIPTION_MODEL", [config.TRANSCRIPTION_MODEL]),
+    ...of("chat", "CHAT_FALLBACK_MODELS", config.CHAT_FALLBACK_MODELS),
+    ...of("image", "IMAGE_FALLBACK_MODELS", config.IMAGE_FALLBACK_MODELS),
+    ...of("transcription", "TRANSCRIPTION_FALLBACK_MODELS", config.TRANSCRIPTION_FALLBACK_MODELS),
+  ];
+}
+
+/** Says in one line for the start message that budgets count models at a high price, since none is known. */
+export async function unpricedLine(
+  config: Config,
+  { client, models, priceOf, watch }: Pick<OpenedGateway, "client" | "models" | "priceOf" | "watch">,
+): Promise<string | undefined> {
+  if (!hasBudgets(config) || watch.trouble() !== undefined) return undefined;
+  const choice = createModelChoice(client, models, createAllowedModels(config.MODELS_ALLOWED));
+  const chosen = await Promise.all(
+    (["chat", "image", "transcription"] as const).map(async (operation) => {
+      try {
+        return [{ operation, id: await choice.choose(operation, undefined, new AbortController().signal) }];
+      } catch (error) {
+        if (!isParleyError(error)) throw error;
+        return [];
+      }
+    }),
+  );
+  const unpriced = findUnpriced([...chosen.flat(), ...toSetModels(config)], priceOf, config.MODEL_PRICES);
+  return unpriced === undefined
+    ? undefined
+    : `${unpriced.names}: no price is known, so budgets count a high one; ${unpricedRemedy(unpriced)}`;
 }
 
 /** Reduces the outcome of a call to what concerns more than this call. */

@@ -1,6 +1,6 @@
 import { termProblems, createAccess, createAllowedModels } from "./assistant/access/access.ts";
 import { createAssistant, type Assistant, createConversationHistory } from "./assistant/assistant.ts";
-import { openGateway, type OpenedGateway } from "./compose-gateway.ts";
+import { openGateway, type OpenedGateway, unpricedLine } from "./compose-gateway.ts";
 import { createDayHistory } from "./operations/dashboard/history.ts";
 import {
   createConfiguredDashboard,
@@ -58,6 +58,8 @@ export interface Parley {
   readonly dataLost: Promise<void>;
   /** One line for the terminal on each part that does not work although the rest runs. */
   troubles(): readonly string[];
+  /** One line for the terminal on each thing that an admin should set, as far as it is known when `checked`. */
+  advice(): readonly string[];
   /** Drains active turns within SHUTDOWN_TIMEOUT_MS, keeps the rest resumable, and closes everything. */
   stop(): Promise<void>;
 }
@@ -239,7 +241,12 @@ export async function startParley(
         );
     });
     const stopWatching = gateway.watch.watch();
-    const asked = inTime(linked, maxStartWaitMs, patience).then(() => warmUp(gateway.client, log));
+    const advice: string[] = [];
+    const asked = inTime(linked, maxStartWaitMs, patience).then(async () => {
+      await warmUp(gateway.client, log);
+      const line = await unpricedLine(config, gateway);
+      if (line !== undefined) advice.push(`Price    ${line}`);
+    });
     return {
       url: listening.url,
       lines: toLines(config, { store, gateway, server: listening, access }),
@@ -248,6 +255,7 @@ export async function startParley(
       checked: inTime(asked, maxStartWaitMs, patience),
       dataLost,
       troubles: () => toTroubleLines(config, gateway, givenUp),
+      advice: () => advice,
       async stop() {
         for (const end of [stopRecovering, stopWatching, stopTelling]) end();
         // This comes first, so that the services deliver new events to another instance or later.

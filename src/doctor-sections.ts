@@ -2,13 +2,12 @@ import { parseArgs } from "node:util";
 import { createAllowedModels } from "./assistant/access/access.ts";
 import { createModelChoice } from "./assistant/turn/model-choice.ts";
 import { helpOf } from "./cli-help.ts";
-import { readGatewayConfig, startEmbedded } from "./compose-gateway.ts";
+import { hasBudgets, readGatewayConfig, startEmbedded, toSetModels } from "./compose-gateway.ts";
 import { type Config, type ConfiguredPlatform, readConfig, settings } from "./config.ts";
 import { createStoreChecks } from "./conversations/open-store.ts";
 import { right, warning, wrong, type Check, type Finding } from "./core/checks.ts";
 import type { Command } from "./core/command.ts";
 import { isParleyError } from "./core/errors.ts";
-import type { ModelOperation } from "./core/gateway.ts";
 import type { Log } from "./core/telemetry.ts";
 import {
   readEnvFile,
@@ -119,6 +118,7 @@ function gatewayChecks(config: Config, environment: DoctorInput["environment"], 
       ...address,
       setModels,
       prices: config.MODEL_PRICES,
+      hasBudgets: hasBudgets(config),
       log,
       choose: (client, operation, signal) =>
         createModelChoice(
@@ -169,19 +169,6 @@ function gatewayChecks(config: Config, environment: DoctorInput["environment"], 
     },
   };
   return [embedded];
-}
-
-function toSetModels(config: Config): { variable: string; operation: ModelOperation; id: string }[] {
-  const of = (operation: ModelOperation, variable: string, ids: readonly (string | undefined)[]) =>
-    ids.flatMap((id) => (id === undefined ? [] : [{ variable, operation, id }]));
-  return [
-    ...of("chat", "CHAT_MODEL", [config.CHAT_MODEL]),
-    ...of("image", "IMAGE_MODEL", [config.IMAGE_MODEL]),
-    ...of("transcription", "TRANSCRIPTION_MODEL", [config.TRANSCRIPTION_MODEL]),
-    ...of("chat", "CHAT_FALLBACK_MODELS", config.CHAT_FALLBACK_MODELS),
-    ...of("image", "IMAGE_FALLBACK_MODELS", config.IMAGE_FALLBACK_MODELS),
-    ...of("transcription", "TRANSCRIPTION_FALLBACK_MODELS", config.TRANSCRIPTION_FALLBACK_MODELS),
-  ];
 }
 
 /** Leaves a section out while its own settings are wrong, which the settings' lines already report. */

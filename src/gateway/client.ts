@@ -5,6 +5,7 @@ import {
   type TranscriptionAnswer,
   type TranscriptionRequest,
   type Gateway,
+  type ModelPrice,
   type Operation,
   higherPrice,
   type ChatEvent,
@@ -77,6 +78,8 @@ interface GatewayClient extends Gateway {
    * @throws ParleyError `gateway-…` where it does not, or responds with an error
    */
   ping(signal: AbortSignal): Promise<void>;
+  /** The price of a model, as far as it is known. It never waits. */
+  priceOf(model: string): ModelPrice | undefined;
   /** Aborts running calls and closes all connections. */
   close(): Promise<void>;
 }
@@ -140,6 +143,7 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
     transcribe: createTranscription({ ...context, fallbacks: fallbacks.transcription ?? [] }),
     listModels: (signal) => catalogue.list(signal),
     knownModels: () => catalogue.known(),
+    priceOf: (model) => catalogue.priceOf(model)?.price,
     highestPrice(operation, model) {
       const found = [model, ...(fallbacks[operation] ?? [])].map((id) => catalogue.priceOf(id)?.price);
       const prices = found.filter((price) => price !== undefined);

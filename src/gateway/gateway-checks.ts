@@ -1,18 +1,12 @@
 import { right, warning, wrong, type Check, type CheckContext, type Finding } from "../core/checks.ts";
 import { isParleyError, type ErrorCode, type ParleyError } from "../core/errors.ts";
-import {
-  type Gateway,
-  isPriced,
-  type Model,
-  type ModelCapabilities,
-  type ModelOperation,
-  type ModelPrice,
-} from "../core/gateway.ts";
+import { type Gateway, type Model, type ModelCapabilities, type ModelOperation } from "../core/gateway.ts";
 import type { Log } from "../core/telemetry.ts";
 import { nearestName } from "../support/text.ts";
 import type { PriceTable } from "../wire/prices.ts";
 import { createGatewayClient } from "./client.ts";
 import { toTrouble } from "./trouble.ts";
+import { findUnpriced, unpricedRemedy } from "./unpriced.ts";
 
 type GatewayClient = ReturnType<typeof createGatewayClient>;
 
@@ -20,6 +14,8 @@ interface GatewayCheckOptions {
   readonly baseUrl: string;
   readonly apiKey: string | undefined;
   readonly prices?: PriceTable | undefined;
+  /** Whether budgets are set, which count a high price where none is known. */
+  readonly hasBudgets: boolean;
   /** How findings call the address, e.g. its origin. */
   readonly name: string;
   /** The models of the settings, with the variables that name them. */
@@ -134,7 +130,7 @@ async function checkWith(
     ...(options.apiKey === undefined ? [] : [right("Key", "accepted for the list of models")]),
     ...chosen.map(({ finding }) => finding),
     ...fallbacks,
-    ...unpriced(client, chosen),
+    ...priceFindings(client, options, chosen),
     ...(isLive ? [await callChat(client, options, signal)] : []),
   ];
 }
@@ -176,27 +172,21 @@ interface CheckedModel {
   readonly finding: Finding;
 }
 
-const priceExamples = {
-  chat: { inputPerMillionUsd: 1, outputPerMillionUsd: 4 },
-  image: { perImageUsd: 0.04 },
-  transcription: { perAudioMinuteUsd: 0.006 },
-} as const satisfies Record<ModelOperation, ModelPrice>;
-
-/** Names the models whose price nobody knows, with the line to paste. */
-function unpriced(client: GatewayClient, checked: readonly CheckedModel[]): Finding[] {
-  const found = checked.flatMap(({ operation, id }) =>
-    id === undefined || isPriced(operation, client.highestPrice(operation, id)) ? [] : [{ operation, id }],
-  );
-  if (found.length === 0) return [];
-  const ids = [...new Set(found.map(({ id }) => id))];
-  const prices: Record<string, ModelPrice> = {};
-  for (const { operation, id } of found) prices[id] = { ...prices[id], ...priceExamples[operation] };
+/** Names the models whose price nobody knows, with the line to paste. Without budgets it is no warning. */
+function priceFindings(
+  client: GatewayClient,
+  { setModels, prices, hasBudgets }: GatewayCheckOptions,
+  checked: readonly CheckedModel[],
+): Finding[] {
+  const chosen = checked.flatMap(({ operation, id }) => (id === undefined ? [] : [{ operation, id }]));
+  const fallbacks = setModels.filter(({ variable }) => variable.includes("FALLBACK"));
+  const unpriced = findUnpriced([...chosen, ...fallbacks], (id) => client.priceOf(id), prices);
+  if (unpriced === undefined) return [];
+  const text = `${unpriced.names}: no price is known`;
   return [
-    warning(
-      "Price",
-      `${ids.join(", ")}: no price is known, so costs are shown as unknown, and budgets count a high one`,
-      `in .env, with what it costs (0 where it is yours): MODEL_PRICES=${JSON.stringify(prices)}`,
-    ),
+    hasBudgets
+      ? warning("Price", `${text}, so budgets count a high one`, unpricedRemedy(unpriced))
+      : right("Price", `${text}, so costs are shown at a high one (MODEL_PRICES sets it)`),
   ];
 }
 

@@ -7,6 +7,7 @@ import { createClient } from "redis";
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { createDiscordSimulator } from "../../simulators/discord/simulator.ts";
 import { createSlackSimulator } from "../../simulators/slack/simulator.ts";
+import { startScriptedGateway } from "../../simulators/gateway/scripted-gateway.ts";
 import { startRedis } from "../../support/redis-server.ts";
 import { has } from "../../support/requirements.ts";
 import { allCommands } from "../../support/commands.ts";
@@ -126,6 +127,32 @@ describe("npm start", () => {
     );
     expect(open.output()).toContain("the gateway cannot be reached (ECONNREFUSED)");
     expect(await open.stop()).toBe(0);
+  });
+});
+
+describe("npm start with budgets", () => {
+  it("names the models without a price when it is ready, with the line to paste", async () => {
+    const list = { data: [{ id: "acme/large" }, { id: "gpt-4o-mini" }] };
+    const gateway = await startScriptedGateway(() => ({ body: JSON.stringify(list) }));
+    onTestFinished(() => gateway.close());
+    const settings = {
+      GATEWAY_BASE_URL: gateway.baseUrl,
+      CHAT_MODEL: "gpt-4o-mini",
+      CHAT_FALLBACK_MODELS: "acme/large",
+      BUDGET_MONTH_USD: "5",
+    };
+    const parley = await start({ settings });
+    await parley.says(
+      /Ready\.\n {2}To be set:\n {4}Price {4}acme\/large: no price is known, so budgets count a high one; in \.env, with what it costs \(0 where it is yours\): MODEL_PRICES=\{"acme\/large":\{"inputPerMillionUsd":1,"outputPerMillionUsd":4\}\}\n/,
+    );
+    expect(await parley.stop()).toBe(0);
+  });
+
+  it("has nothing to say of the sandbox, which costs nothing", async () => {
+    const parley = await start({ settings: { BUDGET_MONTH_USD: "5" } });
+    await parley.says(/Ready/);
+    expect(await parley.stop()).toBe(0);
+    expect(parley.output()).not.toContain("To be set");
   });
 });
 

@@ -52,6 +52,7 @@ async function check(
     apiKey: undefined,
     name: "gateway.example",
     setModels: [],
+    hasBudgets: true,
     prices: { "acme/*": { inputPerMillionUsd: 1, outputPerMillionUsd: 2 } },
     choose: async (_, operation) =>
       ({ chat: "acme/chat-large", image: "acme/paint", transcription: "whisper-1" })[operation],
@@ -90,6 +91,25 @@ All right.
       "acme/paint": { perImageUsd: 0.04 },
     });
     expect(await check({ prices: JSON.parse(line) as Record<string, object> })).toContain("All right.");
+  });
+
+  test("names fallbacks without a price, and pastes them beside the prices that are set", async () => {
+    await start();
+    const fallback = (id: string) => ({ variable: "CHAT_FALLBACK_MODELS", operation: "chat", id }) as const;
+    const prices = { "acme/*": { inputPerMillionUsd: 1, outputPerMillionUsd: 2 } };
+    const text = await check({ prices, setModels: [fallback("mystery"), fallback("acme/chat-large")] });
+    expect(text).toContain("! Price          mystery: no price is known");
+    expect(JSON.parse(/MODEL_PRICES=(.*)/.exec(text)?.[1] ?? "")).toEqual({
+      ...prices,
+      mystery: { inputPerMillionUsd: 1, outputPerMillionUsd: 4 },
+    });
+  });
+
+  test("without a budget a price that nobody knows is no warning", async () => {
+    await start();
+    const text = await check({ prices: undefined, hasBudgets: false });
+    expect(text).toContain("✓ Price          acme/chat-large, acme/paint: no price is known");
+    expect(text).toContain("All right.");
   });
 
   test("asks for no price of what runs at home", async () => {
@@ -175,6 +195,7 @@ All right.
   test("a gateway that hangs", async () => {
     await start({ list: { after: "hang" } });
     const checks = createGatewayChecks({
+      hasBudgets: false,
       baseUrl: gateway?.baseUrl ?? "",
       apiKey: undefined,
       name: "gateway.example",
