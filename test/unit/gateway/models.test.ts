@@ -265,7 +265,9 @@ describe("prices", () => {
     ["anthropic/claude-sonnet-4.5", 3],
     ["claude-sonnet-4-5-20250929", 3],
     ["models/gemini-2.5-pro", 1.25],
-    ["mistral-small-latest", 0.1],
+    ["gpt-4o-2024-08-06", 2.5],
+    ["gpt-4o-2024-05-13", 5],
+    ["anthropic/claude-opus-5.5", 4],
     ["deepseek/deepseek-chat", 0.28],
     ["o3", 2],
     // Other models of the same family have other prices.
