@@ -165,7 +165,9 @@ export function createConfiguredDashboard(
     history,
     day,
     problems,
+    log,
   }: {
+    readonly log: Log;
     readonly history: LoadHistory;
     readonly day: DayHistory;
     readonly problems: RecentProblems;
@@ -179,6 +181,7 @@ export function createConfiguredDashboard(
   return createDashboard({
     password: config.ADMIN_PASSWORD,
     addressOf: createClientAddress(proxies),
+    log,
     read: createDashboardData({
       version,
       readiness: () => readReadiness(parts),

@@ -202,7 +202,7 @@ export async function startParley(
         log,
         readiness: () => readReadiness(parts),
         handlers: [
-          createConfiguredDashboard(config, parts, { history: load, day, problems }),
+          createConfiguredDashboard(config, parts, { history: load, day, problems, log }),
           ...platforms.flatMap(({ handler }) => handler ?? []),
         ],
       }),

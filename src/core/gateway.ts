@@ -21,6 +21,8 @@ export interface ChatRequest {
   readonly temperature?: number;
   /** Default true. */
   readonly stream?: boolean;
+  /** Set where nobody reads what the model writes as an answer: a title, or a summary for the model. */
+  readonly isAside?: true;
 }
 
 /** The operations of a gateway. */

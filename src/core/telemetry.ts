@@ -49,6 +49,8 @@ export type Measured =
       readonly usage?: Usage;
       /** The time until the first words or picture of a chat's answer. */
       readonly firstSeconds?: number;
+      /** Set where it is no answer for a person, as in `ChatRequest`. */
+      readonly isAside?: true;
       readonly seconds: number;
     }
   /** What a gateway call of a person has used, as budgets count it, also where it broke off. */

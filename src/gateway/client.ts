@@ -9,6 +9,7 @@ import {
   type Operation,
   higherPrice,
   type ChatEvent,
+  type ChatRequest,
   type Usage,
 } from "../core/gateway.ts";
 import {
@@ -324,6 +325,9 @@ interface CallReports {
   readonly clock: Pick<Clock, "monotonic">;
 }
 
+/** What a call asks. */
+type Asked = Pick<ChatRequest, "model" | "isAside">;
+
 /** How an answer ended. */
 interface Answered {
   readonly model: string;
@@ -336,9 +340,10 @@ interface Answered {
  * trace, and for all who count calls.
  */
 export function createMeasuredGateway(gateway: Gateway, { tracer, meter, clock }: CallReports): Gateway {
-  function begin(operation: string, model: string, signal: AbortSignal) {
+  function begin(operation: string, { model, isAside }: Asked, signal: AbortSignal) {
     const startedAt = clock.monotonic();
     let firstSeconds: number | undefined;
+    const aside = isAside === true ? { isAside } : {};
     const secondsSoFar = (): number => (clock.monotonic() - startedAt) / 1000;
     const span = tracer.start(`gateway ${operation}`, {
       parent: currentTurn()?.span,
@@ -364,24 +369,25 @@ export function createMeasuredGateway(gateway: Gateway, { tracer, meter, clock }
           usage,
           seconds: secondsSoFar(),
           ...first,
+          ...aside,
         });
       },
       failed(error: unknown): void {
         span.fail(error);
         // An answer that a person stops is no failure of the model.
         if (signal.aborted) return;
-        meter({ kind: "asked", operation, outcome: codeOf(error), model, seconds: secondsSoFar() });
+        meter({ kind: "asked", operation, outcome: codeOf(error), model, seconds: secondsSoFar(), ...aside });
       },
     };
   }
 
   async function whole<T extends Answered>(
     operation: string,
-    model: string,
+    request: Asked,
     signal: AbortSignal,
     call: () => Promise<T>,
   ): Promise<T> {
-    const report = begin(operation, model, signal);
+    const report = begin(operation, request, signal);
     try {
       const answer = await within(report.span, call);
       report.answered(answer);
@@ -397,7 +403,7 @@ export function createMeasuredGateway(gateway: Gateway, { tracer, meter, clock }
   return {
     ...gateway,
     async *chat(request, signal): AsyncIterable<ChatEvent> {
-      const report = begin("chat", request.model, signal);
+      const report = begin("chat", request, signal);
       const { span } = report;
       const events = within(span, () => gateway.chat(request, signal)[Symbol.asyncIterator]());
       try {
@@ -418,9 +424,9 @@ export function createMeasuredGateway(gateway: Gateway, { tracer, meter, clock }
       }
     },
     generateImages: (request, signal) =>
-      whole("image", request.model, signal, () => gateway.generateImages(request, signal)),
+      whole("image", request, signal, () => gateway.generateImages(request, signal)),
     transcribe: (request, signal) =>
-      whole("transcription", request.model, signal, () => gateway.transcribe(request, signal)),
+      whole("transcription", request, signal, () => gateway.transcribe(request, signal)),
   };
 }
 

@@ -52,7 +52,10 @@ async function makeTitle(
     { role: "user", content: `Question:\n${quote(question)}\n\nAnswer:\n${quote(answer)}` },
   ];
   const { temperature } = chat;
-  const events = gateway.chat({ model, messages, maxTokens, temperature, stream: false }, signal);
+  const events = gateway.chat(
+    { model, messages, maxTokens, temperature, stream: false, isAside: true },
+    signal,
+  );
   const { text } = await collectAnswer(events);
   const title = parseTitle(text);
   // A title reveals what was said, so there is none if that was deleted or edited in the meantime.

@@ -142,6 +142,7 @@ async function ask(
         maxTokens: Math.max(1, Math.floor(maxTokens * writtenShare)),
         temperature: chat.temperature,
         stream: false,
+        isAside: true,
       },
       signal,
     ),

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { HttpHandler } from "../../core/platform-module.ts";
+import { createRareLog, type Log } from "../../core/telemetry.ts";
 import { isFromThisMachine } from "../../support/http/client-address.ts";
 import { createLoginDelays, isSameSecret } from "../../support/http/login-delays.ts";
 import { inertHeaders, jsonType, plainText, retryAfter, send, isRead } from "../../support/http/server.ts";
@@ -100,6 +101,7 @@ interface DashboardAccessOptions {
   readonly password: string | undefined;
   /** Returns the address that wrong passwords count for. */
   readonly addressOf: (request: IncomingMessage) => string;
+  readonly log: Log;
   /** Milliseconds on a steady clock. Default `performance.now`. */
   readonly now?: () => number;
 }
@@ -109,8 +111,9 @@ interface DashboardAccessOptions {
  * is set, it admits requests from this machine. Where one is set, they need it too, since a proxy on this
  * machine need not say whom it serves. Wrong passwords are delayed by address, as on the page.
  */
-export function createDashboardAccess({ password, addressOf, now }: DashboardAccessOptions) {
+export function createDashboardAccess({ password, addressOf, log, now }: DashboardAccessOptions) {
   const delays = createLoginDelays(now);
+  const warnRarely = createRareLog(log, now);
   return async (request: IncomingMessage): Promise<Admission> => {
     if (password === undefined) return { kind: isFromThisMachine(request) ? "admitted" : "closed" };
     const given = passwordOf(request);
@@ -119,6 +122,12 @@ export function createDashboardAccess({ password, addressOf, now }: DashboardAcc
       isSameSecret(given, password) ? true : undefined,
     );
     if (attempt.kind === "limited") return attempt;
+    if (attempt.kind === "wrong")
+      warnRarely(
+        "password",
+        { reason: `from ${addressOf(request)}` },
+        "dashboard login failed: wrong password",
+      );
     return { kind: attempt.kind === "right" ? "admitted" : "password-needed" };
   };
 }

@@ -90,7 +90,7 @@ export function createDayHistory(clock: Clock) {
         const { refused } = current();
         const isKnown = Object.hasOwn(refused, event.code) || Object.keys(refused).length < maxCodes;
         bump(refused, isKnown ? event.code : "other");
-      } else if (event.kind === "asked") {
+      } else if (event.kind === "asked" && event.isAside !== true) {
         const counts = countsOf(event.model);
         if (event.usage === undefined) counts.failed++;
         else {

@@ -5,7 +5,7 @@ import { isLoopback, isOfOtherSite } from "../../support/http/client-address.ts"
 import { createLoginDelays, isSameSecret } from "../../support/http/login-delays.ts";
 import { isRead } from "../../support/http/server.ts";
 import { translate } from "../../words/translate.ts";
-import { passwordLimits, type Account, type Accounts } from "./accounts/accounts.ts";
+import { accountName, passwordLimits, type Account, type Accounts } from "./accounts/accounts.ts";
 import { readBody, sendJson, sendProblem, sendTooMany } from "./http.ts";
 import { sharedPerson, toAccountPerson, type PagePerson } from "./address.ts";
 import { LRUCache } from "lru-cache";
@@ -57,7 +57,7 @@ interface PageLoginOptions {
 export function createPageLogin(options: PageLoginOptions) {
   const { accounts, records, password, mode, addressOf, clock, log } = options;
   const sessions = createSessions(password, addressOf, { records, clock });
-  const warnRarely = createRareLog(log);
+  const warnRarely = createRareLog(log, () => clock.monotonic());
 
   async function accountOf({ accountId, changedAt }: SessionHolder): Promise<Account | undefined> {
     const account = await accounts.find(accountId);
@@ -68,18 +68,29 @@ export function createPageLogin(options: PageLoginOptions) {
     return mode === "accounts" || (await accounts.hasAny());
   }
 
-  function sendLogin(response: ServerResponse, login: Login, isNamed: boolean): void {
+  /** @param name whom the login is of. An empty one is the page's password alone. */
+  async function sendLogin(
+    request: IncomingMessage,
+    response: ServerResponse,
+    login: Login,
+    { name, isOwn = false }: { readonly name: string; readonly isOwn?: boolean },
+  ): Promise<void> {
     switch (login.kind) {
       case "logged-in":
         sendJson(response, 200, {}, { "Set-Cookie": login.cookie });
         return;
       case "wrong":
-        warnRarely("password", {}, "login failed: wrong password");
         sendProblem(
           response,
           403,
           "wrong-password",
-          translate(isNamed ? "web.wrong-name-or-password" : "web.wrong-password"),
+          translate(name === "" || isOwn ? "web.wrong-password" : "web.wrong-name-or-password"),
+        );
+        // It is said afterwards, so that the answer takes as long for a name that nobody has.
+        warnRarely(
+          name !== "" && (await accounts.has(name)) ? `account ${name}` : "password",
+          { reason: `${toWhom(name)}, from ${addressOf(request)}` },
+          "login failed: wrong password",
         );
         return;
       case "limited":
@@ -127,7 +138,7 @@ export function createPageLogin(options: PageLoginOptions) {
         name === ""
           ? sessions.logIn(request, given)
           : sessions.logInAs(request, async () => toHolder(await accounts.check(name, given)));
-      sendLogin(response, await login, name !== "");
+      await sendLogin(request, response, await login, { name });
     },
 
     /** Handles `POST /api/logout`. */
@@ -154,7 +165,7 @@ export function createPageLogin(options: PageLoginOptions) {
         if (known?.id !== account.id) return undefined;
         return toHolder(await accounts.setPassword(account.name, given.new));
       });
-      sendLogin(response, login, false);
+      await sendLogin(request, response, login, { name: account.name, isOwn: true });
     },
 
     /** Ends sessions that nobody may use any more, so that their event streams end too. */
@@ -164,6 +175,12 @@ export function createPageLogin(options: PageLoginOptions) {
       if (await needsAccount()) await sessions.end(openSession);
     },
   };
+}
+
+/** Only what can be a name is repeated: people type their password into the wrong field. */
+function toWhom(name: string): string {
+  if (name === "") return "the page's password";
+  return accountName.test(name) ? `account "${name}"` : "a name that no account can have";
 }
 
 function toHolder(account: Account | undefined): SessionHolder | undefined {

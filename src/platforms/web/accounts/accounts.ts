@@ -121,6 +121,11 @@ export function createAccounts(records: Records, clock: Clock = systemClock) {
     find,
     /** Whether there are any, closed ones included. Then nobody opens the page without a login. */
     hasAny: async () => Object.values(await readIndex()).some(({ state }) => state !== "erasing"),
+    /** Whether somebody may log in by this name. */
+    has: async (name: string) => {
+      const index = await readIndex();
+      return Object.hasOwn(index, name) && index[name]?.state === "open";
+    },
     /** Returns the name of an account, whatever its state. */
     nameOf: async (id: string) => Object.entries(await readIndex()).find(([, one]) => one.id === id)?.[0],
 

@@ -50,7 +50,7 @@ describe("the title of a conversation", () => {
     await ask("And for a cat?");
     expect(titleRequests).toHaveLength(1);
     const [request] = titleRequests;
-    expect(request).toMatchObject({ model: "chatty", stream: false });
+    expect(request).toMatchObject({ model: "chatty", stream: false, isAside: true });
     expect(request?.messages.at(-1)?.content).toBe(
       "Question:\n> Three names for a parrot?\n\nAnswer:\n> Rio and Kiwi.",
     );

@@ -1,5 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { expect, test } from "vitest";
+import { createTestLog } from "../../gateway/harness.ts";
+import { silentLog } from "../../../support/silent-log.ts";
 import { createDashboardAccess } from "../../../../src/operations/dashboard/dashboard.ts";
 
 const request = (
@@ -14,7 +16,7 @@ test.each([
   ["::1", { host: "localhost:3000" }],
   ["::ffff:127.0.0.1", { host: "[::1]:3000" }],
 ])("this machine is admitted: from %s", async (address, headers) => {
-  const admit = createDashboardAccess({ password: undefined, addressOf });
+  const admit = createDashboardAccess({ password: undefined, addressOf, log: silentLog });
   expect(await admit(request(address, headers))).toEqual({ kind: "admitted" });
 });
 
@@ -25,10 +27,18 @@ test.each([
   ["a proxy with the standard header", "127.0.0.1", { host: "127.0.0.1:3000", forwarded: "for=192.0.2.7" }],
   ["a proxy that names itself", "127.0.0.1", { host: "127.0.0.1:3000", via: "1.1 proxy" }],
 ])("%s is not", async (_, address, headers) => {
-  expect(await createDashboardAccess({ password: undefined, addressOf })(request(address, headers))).toEqual({
+  expect(
+    await createDashboardAccess({ password: undefined, addressOf, log: silentLog })(
+      request(address, headers),
+    ),
+  ).toEqual({
     kind: "closed",
   });
-  const withPassword = createDashboardAccess({ password: "correct horse battery", addressOf });
+  const withPassword = createDashboardAccess({
+    password: "correct horse battery",
+    addressOf,
+    log: silentLog,
+  });
   expect(await withPassword(request(address, headers))).toEqual({ kind: "password-needed" });
   const authorization = basic("anyone:correct horse battery");
   expect(await withPassword(request(address, { ...headers, authorization }))).toEqual({ kind: "admitted" });
@@ -41,7 +51,7 @@ test.each([
     { host: "localhost:3000", connection: "close" },
   ],
 ])("where a password is set, %s needs it too", async (_, headers) => {
-  const admit = createDashboardAccess({ password: "correct horse battery", addressOf });
+  const admit = createDashboardAccess({ password: "correct horse battery", addressOf, log: silentLog });
   expect(await admit(request("127.0.0.1", headers))).toEqual({ kind: "password-needed" });
   const authorization = basic("anyone:correct horse battery");
   expect(await admit(request("127.0.0.1", { ...headers, authorization }))).toEqual({ kind: "admitted" });
@@ -49,11 +59,14 @@ test.each([
 
 test("wrong passwords are refused, and delayed by address", async () => {
   let now = 0;
-  const admit = createDashboardAccess({ password: "correct horse battery", addressOf, now: () => now });
+  const log = createTestLog();
+  const admit = createDashboardAccess({ password: "correct horse battery", addressOf, log, now: () => now });
   const ask = async (address: string, authorization: string) =>
     (await admit(request(address, { host: "parley.example", authorization }))).kind;
   for (const wrong of ["x:correct horse", "x: correct horse battery", ":", "x:"])
     expect(await ask("192.0.2.7", basic(wrong))).toBe("password-needed");
+  expect(log.lines.join()).toContain("dashboard login failed: wrong password");
+  expect(log.lines.join()).toContain("from 192.0.2.7");
   expect(await ask("192.0.2.7", basic("x:correct horse battery"))).toBe("limited");
   expect(await ask("192.0.2.8", basic("x:correct horse battery"))).toBe("admitted");
   now += 2000;

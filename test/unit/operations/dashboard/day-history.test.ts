@@ -58,6 +58,19 @@ test("knows how long each model takes until its first words and its end", async 
   expect(asked).toMatchObject({ model: "asked", answers: 0, failed: 1, firstP50: null });
 });
 
+test("counts answers, and no titles or summaries that nobody reads as one", async () => {
+  const history = open();
+  const signal = new AbortController().signal;
+  const aside = { model: "asked", messages: [], isAside: true } as const;
+  for await (const event of watched(history, gatewayOf("quick", 10, 20)).chat(aside, signal)) void event;
+  await expect(
+    watched(history, gatewayOf("quick")).chat(aside, signal)[Symbol.asyncIterator]().next(),
+  ).rejects.toThrow("refused");
+  await ask(watched(history, gatewayOf("quick", 400, 2000)));
+  expect(history.modelsSince(0)).toMatchObject([{ model: "quick", answers: 1, failed: 0 }]);
+  expect(history.modelsSince(0)[0]!.wholeP50).toBeGreaterThan(1);
+});
+
 test("knows how long pictures take, which have no first words", async () => {
   const history = open();
   const gateway = {

@@ -8,6 +8,7 @@ import { accountAuthorId } from "../../../../src/platforms/web/address.ts";
 import { inTime } from "../../../../src/support/clock.ts";
 import { createFeeds } from "../../../../src/platforms/web/feed.ts";
 import { createAccounts, type Accounts } from "../../../../src/platforms/web/accounts/accounts.ts";
+import { createTestLog } from "../../gateway/harness.ts";
 import { createManualClock, type ManualClock } from "../../../support/manual-clock.ts";
 import { createSharedMemory } from "../../../support/memory-records.ts";
 import { storedMessage } from "./fake-receiver.ts";
@@ -348,6 +349,25 @@ describe("a page with accounts", () => {
     }
     expect(statuses).toEqual([403, 403, 403, 403, 429]);
     expect(words.size).toBe(1);
+  });
+
+  it("logs whose login failed and from where, once a minute for an account, and nothing that is no name", async () => {
+    const log = createTestLog();
+    await server.close();
+    server = await startPageServer({ records, clock, log, trustedProxies: ["127.0.0.1"] });
+    const names = ["anna", "anna", "Nobody", "s3cret of\nanna \u202e", "ben", "hunter2!"];
+    for (const [n, name] of names.entries()) {
+      const from = { "x-forwarded-for": `192.0.2.${n}` };
+      const body = { name, password: "wrong" };
+      expect((await server.askAsPage("POST", "/api/login", body, from)).status).toBe(403);
+      if (n === 3) await clock.advance(60_001);
+    }
+    expect(log.lines.map((line) => JSON.parse(line.slice(line.indexOf("{"))) as object)).toEqual([
+      { reason: 'account "anna", from 192.0.2.0', count: 1 },
+      { reason: 'account "nobody", from 192.0.2.2', count: 1 },
+      { reason: 'account "ben", from 192.0.2.4', count: 1 },
+      { reason: "a name that no account can have, from 192.0.2.5", count: 2 },
+    ]);
   });
 });
 

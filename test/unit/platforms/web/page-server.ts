@@ -3,6 +3,7 @@ import { request as sendRequest, type IncomingHttpHeaders } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createCommandSet, defineCommand } from "../../../../src/core/command.ts";
+import type { Log } from "../../../../src/core/telemetry.ts";
 import type { Clock } from "../../../../src/core/clock.ts";
 import type { Records } from "../../../../src/core/storage.ts";
 import { systemClock } from "../../../../src/support/clock.ts";
@@ -92,6 +93,8 @@ export interface PageServerOptions {
   readonly headersTimeoutMs?: number;
   readonly loginMode?: PageLoginMode;
   readonly clock?: Clock;
+  /** Default: nowhere. */
+  readonly log?: Log;
   /** Holds the accounts. Default: none. */
   readonly records?: Records;
 }
