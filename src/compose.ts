@@ -58,7 +58,7 @@ export interface Parley {
   readonly dataLost: Promise<void>;
   /** One line for the terminal on each part that does not work although the rest runs. */
   troubles(): readonly string[];
-  /** One line for the terminal on each thing that an admin should set, as far as it is known when `checked`. */
+  /** One line for the terminal on each thing that an admin should set, as far as it is known. */
   advice(): readonly string[];
   /** Drains active turns within SHUTDOWN_TIMEOUT_MS, keeps the rest resumable, and closes everything. */
   stop(): Promise<void>;

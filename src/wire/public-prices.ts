@@ -2,8 +2,9 @@ import type { ModelPrice } from "../core/gateway.ts";
 
 /**
  * What the makers of well-known models ask for, in USD for a million tokens in and out, as of July 2026, and
- * for Claude as of October 2026. A model is here only where a public list of that time has its price. Where it
- * depends on the length of the prompt, it is the lower step. The gateway's own list and MODEL_PRICES go before it.
+ * for Claude as of October 2026. A model is here only where a public list of that time has its price. Where
+ * it depends on the length of the prompt, it is the lower step. The gateway's own list and MODEL_PRICES go
+ * before it.
  * @see https://platform.claude.com/docs/en/about-claude/pricing, https://developers.openai.com/api/docs/pricing,
  * https://ai.google.dev/gemini-api/docs/pricing, https://api-docs.deepseek.com/quick_start/pricing,
  * https://github.com/BerriAI/litellm/blob/main/model_prices_and_context_window.json

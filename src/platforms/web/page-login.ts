@@ -180,7 +180,7 @@ export function createPageLogin(options: PageLoginOptions) {
 /** Only what can be a name is repeated: people type their password into the wrong field. */
 function toWhom(name: string): string {
   if (name === "") return "the page's password";
-  return accountName.test(name) ? `account "${name}"` : "a name that no account can have";
+  return accountName.test(name) ? `account "${name}"` : "an impossible name";
 }
 
 function toHolder(account: Account | undefined): SessionHolder | undefined {

@@ -366,7 +366,7 @@ describe("a page with accounts", () => {
       { reason: 'account "anna", from 192.0.2.0', count: 1 },
       { reason: 'account "nobody", from 192.0.2.2', count: 1 },
       { reason: 'account "ben", from 192.0.2.4', count: 1 },
-      { reason: "a name that no account can have, from 192.0.2.5", count: 2 },
+      { reason: "an impossible name, from 192.0.2.5", count: 2 },
     ]);
   });
 });
