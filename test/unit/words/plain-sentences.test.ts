@@ -93,6 +93,7 @@ const allowed: ReadonlySet<string> = new Set([
   "Slack refuses SLACK_BOT_TOKEN (",
   "deletion not applied: the deleted content is still stored",
   "edit not applied: the earlier words are still stored",
+  "an impossible name",
   "document not read:",
   "Forwarded message",
   "(several answers may be chosen)",
