@@ -8,11 +8,13 @@ import {
   footnotes,
   summaryTable,
   usageTable,
-  groupUsage,
+  createUsageGroups,
   usageDimensions,
   type UsageDimension,
+  type UsageGroup,
 } from "../src/core/usage.ts";
 import { addUtcDays, toUtcDay } from "../src/support/clock.ts";
+import { inPieces, nextPiece } from "../src/support/pieces.ts";
 import { translate } from "../src/words/translate.ts";
 
 /** The highest number of rows in a table, and in a file. */
@@ -56,13 +58,18 @@ const usage: Command = defineCommand({
     }
     const ofEverybody = who === undefined ? services.isAdmin() : who === "everybody";
     const period = periodOf(options, toUtcDay(services.now()));
-    const rows = await services.usage({ ...period, ofEverybody });
+    const query = { ...period, ofEverybody };
     const dimension = by as UsageDimension | undefined;
     const whose = ofEverybody ? "everybody" : "you";
     const days = { from: period.fromDay, to: period.toDay };
     const title = `**${translate(`usage.title.${whose}`, days)}**`;
-    if (csv) await showCsv(services, rows, { title, name: `usage-${period.fromDay}-${period.toDay}.csv` });
-    else await showTable(services, rows, { title, by: dimension ?? (ofEverybody ? "person" : "day") });
+    if (csv) {
+      const name = `usage-${period.fromDay}-${period.toDay}.csv`;
+      await services.usage(query, (rows) => showCsv(services, rows, { title, name }));
+      return;
+    }
+    const grouping = dimension ?? (ofEverybody ? "person" : "day");
+    await showTable(services, await services.usage(query, toGroups(grouping)), { title, by: grouping });
   },
 });
 export default usage;
@@ -71,16 +78,25 @@ function isGiven(value: unknown): boolean {
   return value !== undefined;
 }
 
+/** Groups rows, while others have their turns. */
+const toGroups =
+  (by: UsageDimension) =>
+  async (rows: readonly UsageRow[]): Promise<readonly UsageGroup[]> => {
+    const groups = createUsageGroups(by);
+    for await (const some of inPieces(rows)) groups.add(some);
+    return groups.sorted();
+  };
+
 /** Mine today and this month; for an admin everybody's too. */
 async function showSummary(services: CommandServices): Promise<void> {
   const today = toUtcDay(services.now());
   const month = { fromDay: `${today.slice(0, 7)}-01`, toDay: today };
   const parts: string[] = [];
-  const own = await services.usage(month);
+  const own = await services.usage(month, toGroups("day"));
   parts.push(`**${translate("usage.own")}**`, summaryTable(own, today));
   let shown = own;
   if (services.isAdmin()) {
-    shown = await services.usage({ ...month, ofEverybody: true });
+    shown = await services.usage({ ...month, ofEverybody: true }, toGroups("day"));
     parts.push(`**${translate("usage.everybody")}**`, summaryTable(shown, today));
   }
   parts.push([...footnotes(shown), ...budgetLines(await services.budgets())].join("\n"));
@@ -90,10 +106,9 @@ async function showSummary(services: CommandServices): Promise<void> {
 
 async function showTable(
   services: CommandServices,
-  rows: readonly UsageRow[],
+  groups: readonly UsageGroup[],
   { title, by }: { readonly title: string; readonly by: UsageDimension },
 ): Promise<void> {
-  const groups = groupUsage(rows, by);
   if (groups.length === 0) {
     await services.say(`${title}\n\n${translate("usage.nothing")}`, { isStored: false });
     return;
@@ -106,9 +121,12 @@ async function showTable(
       ? await services.namesOf(top.map(({ key }) => key))
       : new Map<string, string>();
   const table = usageTable({ by, top, others, names });
-  await services.say([title, table, footnotes(rows).join("\n")].filter((part) => part !== "").join("\n\n"), {
-    isStored: false,
-  });
+  await services.say(
+    [title, table, footnotes(groups).join("\n")].filter((part) => part !== "").join("\n\n"),
+    {
+      isStored: false,
+    },
+  );
 }
 
 async function showCsv(
@@ -117,11 +135,16 @@ async function showCsv(
   { title, name }: { readonly title: string; readonly name: string },
 ): Promise<void> {
   // If there are too many rows, the latest are kept.
-  const kept = rows.toSorted((a, b) => (a.day < b.day ? 1 : -1)).slice(0, maxCsvRows);
-  const ids = new Set(
-    kept.flatMap(({ personId, channel }) => [personId, ...(channel === undefined ? [] : [channel])]),
-  );
+  const kept = rows.slice(-maxCsvRows);
+  const ids = new Set<string>();
+  for await (const some of inPieces(kept))
+    for (const { personId, channel = personId } of some) ids.add(personId).add(channel);
   const names = await services.namesOf([...ids]);
+  const pieces: Buffer[] = [];
+  for (const piece of toUsageCsv(kept, names)) {
+    await nextPiece();
+    pieces.push(Buffer.from(piece));
+  }
   const left = rows.length - kept.length;
   const note = left === 0 ? "" : ` ${translate("usage.rows.left", { count: left })}`;
   await services.say(`${translate("usage.rows", { title, count: kept.length })}${note}`, {
@@ -130,7 +153,7 @@ async function showCsv(
       {
         name,
         mediaType: "text/csv",
-        bytes: new TextEncoder().encode(toUsageCsv(kept, names)),
+        bytes: Buffer.concat(pieces),
         altText: name,
       },
     ],

@@ -9,6 +9,7 @@ import {
   type UsageQuery,
   type UsageRow,
 } from "../core/spending.ts";
+import { inPieces, nextPiece } from "../support/pieces.ts";
 import { addUtcDays, endOfUtcDay, endOfUtcMonth, toUtcDay } from "../support/clock.ts";
 import type { IndexChange, IndexMember, ScoreLimit } from "./backend.ts";
 import { readMembers } from "./conversation-index.ts";
@@ -411,17 +412,24 @@ async function readUsage(
 ): Promise<readonly UsageRow[]> {
   const days =
     personId === undefined ? daysBetween(fromDay, toDay) : await daysOf(store, personId, { fromDay, toDay });
-  const rows = await Promise.all(days.map((day) => readDay(store, day)));
-  return rows.flat().filter((row) => personId === undefined || row.personId === personId);
+  const rows: UsageRow[] = [];
+  // The counts of one day are in memory at a time.
+  for (const day of days) for await (const some of readDay(store, day, personId)) rows.push(...some);
+  return rows;
 }
 
 /** The members of a day's index that hold what is counted of a person: each begins with whose it is. */
 async function membersOf(store: KeyValueStore, index: string, personId: string): Promise<readonly string[]> {
-  const counts = await readCounts(store, index);
-  return counts
-    .map(({ member }) => member)
-    .filter((member) => (JSON.parse(member) as readonly unknown[])[0] === personId);
+  const members: string[] = [];
+  for await (const some of readCounts(store, index))
+    members.push(
+      ...some.map(({ member }) => member).filter((member) => member.startsWith(startOf(personId))),
+    );
+  return members;
 }
+
+/** How a member begins that holds what is counted of a person. */
+const startOf = (personId: string): string => `[${JSON.stringify(personId)},`;
 
 function daysBetween(fromDay: string, toDay: string): string[] {
   const days: string[] = [];
@@ -436,25 +444,55 @@ async function daysOf(
 ): Promise<string[]> {
   const page = { order: "highest-first", max: maxDays * 2 } as const;
   const days = await store.readIndex(indexes.usageDaysOf(personId), page);
-  return days.map(({ member }) => member).filter((day) => day >= fromDay && day <= toDay);
+  return days
+    .map(({ member }) => member)
+    .filter((day) => day >= fromDay && day <= toDay)
+    .toReversed();
 }
 
-/** Everything is read in one page, because rising counts would move between pages. */
-function readCounts(store: KeyValueStore, index: string) {
-  return store.readIndex(index, { order: "lowest-first", max: maxCounts });
-}
-
-async function readDay(store: KeyValueStore, day: string): Promise<UsageRow[]> {
-  const rows = new Map<string, { labels: UsageMember; counts: Partial<Record<Measure, number>> }>();
-  for (const { member, score } of await readCounts(store, indexes.usage(day))) {
-    const labels = toLabels(member);
-    if (labels === undefined) continue;
-    const key = JSON.stringify(labels.slice(0, 4));
-    const row = rows.get(key) ?? { labels, counts: {} };
-    row.counts[labels[4]] = score;
-    rows.set(key, row);
+/**
+ * Reads the counts of a day in pieces, the lowest first. Counts only rise, so none is left out, and one that
+ * rises meanwhile may come again.
+ */
+async function* readCounts(store: KeyValueStore, index: string): AsyncGenerator<readonly IndexMember[]> {
+  let after: IndexMember | undefined;
+  for (let read = 0; read < maxCounts; read += pageSize) {
+    await nextPiece();
+    const page = await store.readIndex(index, { order: "lowest-first", max: pageSize, after });
+    yield* inPieces(page);
+    if (page.length < pageSize) return;
+    after = page.at(-1);
   }
-  const used = [...rows.values()].map(({ labels: [personId, channel, model, operation], counts }) => ({
+}
+
+interface CountedRow {
+  readonly labels: UsageMember;
+  readonly counts: Partial<Record<Measure, number>>;
+}
+
+/** The rows of a day in pieces: those of a person, or of everybody. */
+async function* readDay(
+  store: KeyValueStore,
+  day: string,
+  personId: string | undefined,
+): AsyncGenerator<readonly UsageRow[]> {
+  const rows = new Map<string, CountedRow>();
+  for await (const some of readCounts(store, indexes.usage(day))) {
+    for (const { member, score } of some) {
+      if (personId !== undefined && !member.startsWith(startOf(personId))) continue;
+      const labels = toLabels(member);
+      if (labels === undefined) continue;
+      const key = JSON.stringify(labels.slice(0, 4));
+      const row = rows.get(key) ?? { labels, counts: {} };
+      row.counts[labels[4]] = score;
+      rows.set(key, row);
+    }
+  }
+  for await (const some of inPieces([...rows.values()])) yield some.map((row) => toRow(day, row));
+}
+
+function toRow(day: string, { labels: [personId, channel, model, operation], counts }: CountedRow): UsageRow {
+  return {
     day,
     personId,
     ...(channel === "" ? {} : { channel }),
@@ -468,8 +506,7 @@ async function readDay(store: KeyValueStore, day: string): Promise<UsageRow[]> {
     costUsd: (counts.costNano ?? 0) / 1e9,
     estimatedCalls: counts.estimatedCalls ?? 0,
     unpricedCalls: counts.unpricedCalls ?? 0,
-  }));
-  return used;
+  };
 }
 
 /** Models may be called anything, and their names are parts of names in the store. */

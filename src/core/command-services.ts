@@ -157,15 +157,14 @@ export interface CommandServices {
   /** The current time in Unix milliseconds. */
   now(): number;
   /**
-   * Usage of the caller, or of everybody, in rows by day, person, channel, model and operation. Both days are
-   * included.
+   * Works on the usage of the caller, or of everybody, in rows by day, person, channel, model and operation,
+   * the earliest day first. Both days are included. Nothing else of the caller that reads much runs meanwhile.
    * @throws ParleyError `invalid-option` where anybody but an admin asks for everybody's usage
    */
-  usage(query: {
-    readonly fromDay: string;
-    readonly toDay: string;
-    readonly ofEverybody?: boolean;
-  }): Promise<readonly UsageRow[]>;
+  usage<T>(
+    query: { readonly fromDay: string; readonly toDay: string; readonly ofEverybody?: boolean },
+    use: (rows: readonly UsageRow[]) => Promise<T>,
+  ): Promise<T>;
   /** The budgets that apply to the caller here. It may be empty. */
   budgets(): Promise<readonly BudgetState[]>;
   /** Names of people and channels as far as they are known, for at most 100 ids. */

@@ -138,8 +138,8 @@ export interface SpendingLedger {
    */
   tell(budget: Budget, percent: number, now: number): Promise<boolean>;
   /**
-   * Usage by day, person, channel, model and operation, in any order. Kept for 400 days, or
-   * the retention if shorter.
+   * Usage by day, person, channel, model and operation, the earliest day first. Kept for 400 days, or the
+   * retention if shorter. It is read in pieces.
    */
   usage(query: UsageQuery): Promise<readonly UsageRow[]>;
   /** Erases a person's rows. What the person spent still counts against budgets of today and this month. */

@@ -13,10 +13,10 @@ import type { UsageRow, BudgetState } from "./spending.ts";
 /** The longest first cell of a table in characters. Discord does not align wider tables. */
 const maxNameChars = 26;
 
-/** A Markdown table of today and of the month so far. `rows` are those of the month. */
-export function summaryTable(rows: readonly UsageRow[], today: string): string {
-  const month = sumUsage(rows);
-  const day = sumUsage(rows.filter((row) => row.day === today));
+/** A Markdown table of today and of the month so far. `days` are those of the month. */
+export function summaryTable(days: readonly UsageGroup[], today: string): string {
+  const month = sumUsage(days);
+  const day = sumUsage(days.filter(({ key }) => key === today));
   const lines = (Object.keys(summaryLines) as (keyof typeof summaryLines)[]).map(
     (name) => [translate(`usage.${name}`), summaryLines[name](day), summaryLines[name](month)] as const,
   );
@@ -136,13 +136,20 @@ const columns: Readonly<Record<string, (row: UsageRow, names: Names) => string |
 };
 
 /**
- * Writes usage rows as CSV (RFC 4180, UTF-8 with a byte order mark for spreadsheets), by day and person. A
- * cell that a spreadsheet would take for a formula gets an apostrophe. `names` are known names by id.
+ * Writes usage rows as CSV (RFC 4180, UTF-8 with a byte order mark for spreadsheets), by day and person, in
+ * pieces. A cell that a spreadsheet would take for a formula gets an apostrophe. `names` are known names by id.
  */
-export function toUsageCsv(rows: readonly UsageRow[], names: Names): string {
-  const ordered = rows.toSorted((a, b) => compare(a.day, b.day) || compare(a.personId, b.personId));
-  const lines = ordered.map((row) => Object.values(columns).map((cellOf) => toCell(cellOf(row, names))));
-  return `\uFEFF${[Object.keys(columns), ...lines].map((cells) => `${cells.join(",")}\r\n`).join("")}`;
+export function* toUsageCsv(rows: readonly UsageRow[], names: Names): Generator<string> {
+  yield `\uFEFF${Object.keys(columns).join(",")}\r\n`;
+  const toLine = (row: UsageRow): string =>
+    `${Object.values(columns)
+      .map((cellOf) => toCell(cellOf(row, names)))
+      .join(",")}\r\n`;
+  const days = Map.groupBy(rows, ({ day }) => day);
+  for (const day of [...days.keys()].toSorted()) {
+    const people = Map.groupBy(days.get(day)!, ({ personId }) => personId);
+    for (const person of [...people.keys()].toSorted()) yield people.get(person)!.map(toLine).join("");
+  }
 }
 
 /** Protects against formulas in spreadsheets. @see https://owasp.org/www-community/attacks/CSV_Injection */
@@ -155,10 +162,6 @@ function toCell(value: string | number): string {
 /** Writes a number without an exponent, which some spreadsheets take for text. */
 function toPlainNumber(value: number): string {
   return Number.isInteger(value) ? String(value) : value.toFixed(9).replace(/\.?0+$/, "");
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 const tenths = { least: 1, most: 1 };
@@ -202,25 +205,39 @@ export interface UsageGroup extends UsageSum {
   readonly key: string;
 }
 
-/** The sum of no rows. */
-const noUsage = toSum(() => 0);
-
 /** Adds up rows or groups. */
 export function sumUsage(rows: readonly UsageSum[]): UsageSum {
-  return rows.reduce((sum, row) => add(sum, row), noUsage);
+  const sum = noUsage();
+  for (const row of rows) add(sum, row);
+  return sum;
 }
 
-/** Groups rows. Days are in order. Others come by cost and then by calls, the highest first. */
-export function groupUsage(rows: readonly UsageRow[], by: UsageDimension): UsageGroup[] {
-  const groups = new Map<string, UsageSum>();
-  for (const row of rows) {
-    const key = keyOf(row, by);
-    groups.set(key, add(groups.get(key) ?? noUsage, row));
-  }
-  const all = [...groups].map(([key, sum]) => ({ key, ...sum }));
-  return by === "day"
-    ? all.sort((a, b) => (a.key < b.key ? -1 : 1))
-    : all.sort((a, b) => b.costUsd - a.costUsd || b.calls - a.calls || (a.key < b.key ? -1 : 1));
+/** Usage rows that are grouped some at a time. */
+export interface UsageGroups {
+  add(rows: readonly UsageRow[]): void;
+  /** Days in order. Others by cost and then by calls, the highest first. */
+  sorted(): UsageGroup[];
+}
+
+/** Creates groups of no rows. */
+export function createUsageGroups(by: UsageDimension): UsageGroups {
+  const groups = new Map<string, MutableSum>();
+  return {
+    add(rows) {
+      for (const row of rows) {
+        const key = keyOf(row, by);
+        const sum = groups.get(key) ?? noUsage();
+        groups.set(key, sum);
+        add(sum, row);
+      }
+    },
+    sorted() {
+      const all = [...groups].map(([key, sum]) => ({ key, ...sum }));
+      return by === "day"
+        ? all.sort((a, b) => (a.key < b.key ? -1 : 1))
+        : all.sort((a, b) => b.costUsd - a.costUsd || b.calls - a.calls || (a.key < b.key ? -1 : 1));
+    },
+  };
 }
 
 function keyOf(row: UsageRow, by: UsageDimension): string {
@@ -236,12 +253,14 @@ function keyOf(row: UsageRow, by: UsageDimension): string {
   }
 }
 
-function add(a: UsageSum, b: UsageSum): UsageSum {
-  return toSum((name) => a[name] + b[name]);
+type MutableSum = { -readonly [name in keyof UsageSum]: UsageSum[name] };
+
+function add(sum: MutableSum, row: UsageSum): void {
+  for (const name of sums) sum[name] += row[name];
 }
 
-function toSum(amountOf: (name: keyof UsageSum) => number): UsageSum {
-  return Object.fromEntries(sums.map((name) => [name, amountOf(name)])) as unknown as UsageSum;
+function noUsage(): MutableSum {
+  return Object.fromEntries(sums.map((name) => [name, 0])) as unknown as MutableSum;
 }
 
 /**

@@ -1,5 +1,7 @@
 /** For how long work on much text may use one turn of the event loop, in milliseconds. */
 const shareMs = 8;
+/** How many items of a list are a piece. Each may take some microseconds. */
+const itemsOfPiece = 200;
 
 /** Who waits for a turn, in their order. */
 const waiting: (() => void)[] = [];
@@ -19,6 +21,14 @@ export function nextPiece(): Promise<void> | undefined {
   isTaken = true;
   queueMicrotask(freeTurn);
   return undefined;
+}
+
+/** Gives a list some items at a time, each of them a piece of work: {@link nextPiece} stands before it. */
+export async function* inPieces<T>(list: readonly T[]): AsyncGenerator<readonly T[]> {
+  for (let from = 0; from < list.length; from += itemsOfPiece) {
+    await nextPiece();
+    yield list.slice(from, from + itemsOfPiece);
+  }
 }
 
 /** Whether such work has used its share of this turn, for loops that cannot wait. */

@@ -110,14 +110,19 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
 
     isAdmin,
 
-    async usage({ fromDay, toDay, ofEverybody = false }) {
+    async usage({ fromDay, toDay, ofEverybody = false }, use) {
       if (ofEverybody && !isAdmin()) {
         throw new ParleyError("invalid-option", "the usage of others is for admins", {
           detail: { command: call.name, problem: translate("usage.admins-only") },
         });
       }
       const whose = ofEverybody ? {} : { personId: call.author.id };
-      return await dependencies.ledger.usage({ fromDay, toDay, ...whose });
+      const release = await dependencies.admitReading(run.signal);
+      try {
+        return await use(await dependencies.ledger.usage({ fromDay, toDay, ...whose }));
+      } finally {
+        release();
+      }
     },
 
     budgets: budgetsInForce,

@@ -1,6 +1,7 @@
 import { hostname } from "node:os";
 import type { SpendingLedger, Spent, UsageRow } from "../../core/spending.ts";
-import { groupUsage, sumUsage, type UsageGroup, type UsageSum } from "../../core/usage.ts";
+import { createUsageGroups, sumUsage, type UsageGroup, type UsageSum } from "../../core/usage.ts";
+import { inPieces } from "../../support/pieces.ts";
 import { addUtcDays, toUtcDay, inTime } from "../../support/clock.ts";
 import type { GatewayState } from "../gateway-watch.ts";
 import type { Readiness, PartReadiness } from "../http-server.ts";
@@ -122,7 +123,7 @@ export function createDashboardData(sources: DashboardSources): () => Promise<Da
       sources.spentToday(),
       sources.highestSpender(),
     ]);
-    return { usage: toUsageSums(rows), spentToday, topSpender };
+    return { usage: await toUsageSums(rows), spentToday, topSpender };
   };
   const figures = (): Promise<Figures> => {
     if (known === undefined || now() - known.at > usageForMs)
@@ -286,18 +287,28 @@ interface UsageSums {
 
 const maxNames = 20;
 
-/** Sums up rows, with at most 20 names of each label but the day. */
-export function toUsageSums(rows: readonly UsageRow[]): UsageSums {
-  const byPlatform = rows.map((row) => ({ ...row, personId: row.personId.split(":", 1)[0] ?? "" }));
+/** Sums up rows, with at most 20 names of each label but the day. Others have their turns meanwhile. */
+export async function toUsageSums(rows: readonly UsageRow[]): Promise<UsageSums> {
+  const days = createUsageGroups("day");
+  const models = createUsageGroups("model");
+  const operations = createUsageGroups("operation");
+  const platforms = createUsageGroups("person");
+  const places = createUsageGroups("channel");
+  const people = createUsageGroups("person");
+  for await (const some of inPieces(rows)) {
+    for (const groups of [days, models, operations, places, people]) groups.add(some);
+    platforms.add(some.map((row) => ({ ...row, personId: row.personId.split(":", 1)[0] ?? "" })));
+  }
+  const ofDays = days.sorted();
   return {
-    total: sumUsage(rows),
-    days: groupUsage(rows, "day"),
-    models: toBusiest(groupUsage(rows, "model")),
-    operations: toBusiest(groupUsage(rows, "operation")),
-    platforms: toBusiest(groupUsage(byPlatform, "person")),
+    total: sumUsage(ofDays),
+    days: ofDays,
+    models: toBusiest(models.sorted()),
+    operations: toBusiest(operations.sorted()),
+    platforms: toBusiest(platforms.sorted()),
     // Direct messages and the page are in no place.
-    places: toBusiest(groupUsage(rows, "channel").filter(({ key }) => key !== "")),
-    people: toBusiest(groupUsage(rows, "person")),
+    places: toBusiest(places.sorted().filter(({ key }) => key !== "")),
+    people: toBusiest(people.sorted()),
   };
 }
 

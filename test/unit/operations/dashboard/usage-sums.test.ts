@@ -18,8 +18,8 @@ const row = (more: Partial<UsageRow>): UsageRow => ({
   ...more,
 });
 
-test("sums usage up by each label, the most calls first, and days in their order", () => {
-  const sums = toUsageSums([
+test("sums usage up by each label, the most calls first, and days in their order", async () => {
+  const sums = await toUsageSums([
     row({ day: "2026-01-02", channel: "slack:channel:C1" }),
     row({ calls: 3, personId: "discord:7", model: "other", operation: "image", images: 2 }),
     row({ channel: "slack:channel:C1", costUsd: 0.25 }),
@@ -39,8 +39,8 @@ test("sums usage up by each label, the most calls first, and days in their order
   expect(sums.operations.map(({ key }) => key)).toEqual(["image", "chat"]);
 });
 
-test("names at most 20 people and places", () => {
-  const sums = toUsageSums(
+test("names at most 20 people and places", async () => {
+  const sums = await toUsageSums(
     Array.from({ length: 50 }, (_, n) => row({ personId: `slack:T1:U${n}`, calls: n })),
   );
   expect(sums.people).toHaveLength(20);
