@@ -9,9 +9,10 @@ import {
   type PressKind,
   type PressResult,
 } from "../../core/press.ts";
-import type { Receiver } from "../../core/platform.ts";
+import type { Receiver, ReplyFile } from "../../core/platform.ts";
 import type { Conversations, Rating, StoredMessage } from "../../core/storage.ts";
 import type { Meter } from "../../core/telemetry.ts";
+import { createKeyedQueue } from "../../support/queues.ts";
 import { createRecent } from "../../support/recent.ts";
 import { inLanguage, translate } from "../../words/translate.ts";
 import { toLanguage } from "../../words/languages.ts";
@@ -47,17 +48,18 @@ export function createPress(options: PressOptions): Receiver["press"] {
   const { conversations, expectAllowed, forms, meter, now, steering } = options;
   const anew = createAnswerAnew(options);
   const isFirstClick = createDoubleClicks(now);
+  /** The files of long recordings are made once at a time for a person. */
+  const saving = createKeyedQueue();
 
   /** The transcripts of the question's recordings that are still stored, as files. */
   async function saveTranscript({ conversationId, message }: Answer): Promise<PressResult> {
     const questions = await filesQuestionsOf(conversations, conversationId, message);
     const voices = questions.flatMap((question) => voicesIn(question)).map(({ part }) => part);
     if (voices.length === 0) return { kind: "gone" };
-    return {
-      kind: "files",
-      markdown: voices.map(({ name }) => translate("transcript.of", { name })).join("\n"),
-      files: voices.flatMap(toTranscriptFiles),
-    };
+    const files: ReplyFile[] = [];
+    for (const voice of voices) files.push(...(await toTranscriptFiles(voice)));
+    const markdown = voices.map(({ name }) => translate("transcript.of", { name })).join("\n");
+    return { kind: "files", markdown, files };
   }
 
   async function detailsOf(
@@ -138,7 +140,7 @@ export function createPress(options: PressOptions): Receiver["press"] {
     continue: below(anew.continue),
     model: belowQuestion(anew.model),
     transcript: belowQuestion(anew.transcript),
-    files: belowQuestion((answer) => saveTranscript(answer)),
+    files: belowQuestion((answer, _, by) => saving.run(by.author.id, () => saveTranscript(answer))),
     again: onPictures((pictures) => drawAgain(pictures)),
     change: onPictures((pictures, press) => changePicture(pictures, press)),
     details: below(detailsOf),

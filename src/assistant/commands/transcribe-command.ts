@@ -63,7 +63,7 @@ async function showTranscript(
 ): Promise<void> {
   const { reply } = run;
   const text = voices.map((voice) => voice.text).join("\n\n") || translate("transcript.empty");
-  const shown = toShownTranscript({ ...voices[0], name, text });
+  const shown = await toShownTranscript({ ...voices[0], name, text });
   const files = shown.file === undefined ? [] : [shown.file];
   const all = [...notices, ...(await attachTranscripts(reply, files, run.signal))];
   const result = {

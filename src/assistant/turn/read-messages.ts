@@ -101,7 +101,8 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
       notices.push(translate("notice.unread", { name: part.name, reason: part.reason }));
   const whenStored = Promise.all(writes).then(() => undefined);
   void Promise.allSettled([whenStored]);
-  const transcripts = parts.flatMap((part) => (part.kind === "voice" ? [toShownTranscript(part)] : []));
+  const voices = parts.filter((part) => part.kind === "voice");
+  const transcripts = await Promise.all(voices.map(toShownTranscript));
   const files = transcripts.flatMap(({ file }) => file ?? []);
   const quoted = transcripts.map(({ text }) => toQuotedTranscript(text)).join("\n\n");
   return { stored, whenStored, parts, notices, calls, files, quoted };

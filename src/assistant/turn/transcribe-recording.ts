@@ -388,7 +388,9 @@ export async function findShownLead(
   const quoted = await Promise.all(
     events.map(async (event) => {
       const question = await conversations.find(conversationId, messageIds.user(event.key));
-      return question === undefined ? [] : [quotedQuestion(event, question), quotedVoices(event, question)];
+      return question === undefined
+        ? []
+        : [quotedQuestion(event, question), await quotedVoices(event, question)];
     }),
   );
   return quoted
@@ -406,10 +408,9 @@ function quotedQuestion(event: IncomingEvent, { parts, call }: StoredMessage): s
   return text === "" || text.startsWith(`/${event.name}`) ? "" : toQuotedLines(text);
 }
 
-function quotedVoices(event: IncomingEvent, { parts }: StoredMessage): string {
+async function quotedVoices(event: IncomingEvent, { parts }: StoredMessage): Promise<string> {
   // The words are the answer itself.
   if (event.kind === "call" && event.name === "transcribe") return "";
-  return parts
-    .flatMap((part) => (part.kind === "voice" ? [toQuotedTranscript(toShownTranscript(part).text)] : []))
-    .join("\n\n");
+  const shown = await Promise.all(parts.filter((part) => part.kind === "voice").map(toShownTranscript));
+  return shown.map(({ text }) => toQuotedTranscript(text)).join("\n\n");
 }

@@ -34,48 +34,58 @@ export async function toTimes(text: string, timed: readonly TimedWords[]): Promi
   return times;
 }
 
+interface Cue {
+  readonly from: number;
+  readonly to: number | undefined;
+  readonly words: string;
+}
+
 /** The words of a transcript from one of its times to the next. The first also has what stands before it. */
-function toCues({ text, times = [] }: Transcript) {
-  return times
-    .map(({ at, from, to }, index) => ({
-      from,
-      to,
-      words: text
-        .slice(index === 0 ? 0 : at, times[index + 1]?.at)
-        .replaceAll(/\s+/g, " ")
-        .trim(),
-    }))
-    .filter(({ words }) => words !== "");
+async function toCues({ text, times = [] }: Transcript): Promise<readonly Cue[]> {
+  const cues: Cue[] = [];
+  for (const [index, { at, from, to }] of times.entries()) {
+    await nextPiece();
+    const piece = text.slice(index === 0 ? 0 : at, times[index + 1]?.at);
+    const words = piece.replaceAll(/\s+/g, " ").trim();
+    if (words !== "") cues.push({ from, to, words });
+  }
+  return cues;
 }
 
 /**
  * A transcript as files: as text, with times if they are known, and as subtitles if the gateway has told when
  * words end.
  */
-export function toTranscriptFiles(transcript: Transcript): readonly ReplyFile[] {
+export async function toTranscriptFiles(transcript: Transcript): Promise<readonly ReplyFile[]> {
   const hasEnds = transcript.times?.some(({ to }) => to !== undefined) === true;
-  return [
-    toFile(transcript, "txt", "text/plain", toLines(transcript)),
-    ...(hasEnds ? [toFile(transcript, "srt", "application/x-subrip", toSubtitles(transcript))] : []),
-  ];
+  const text = await toTextFile(transcript);
+  return hasEnds
+    ? [text, toFile(transcript, "srt", "application/x-subrip", await toSubtitles(transcript))]
+    : [text];
 }
 
-function toLines(transcript: Transcript): string {
-  const cues = toCues(transcript);
-  if (cues.length === 0) return `${transcript.text}\n`;
-  return cues.map(({ from, words }) => `[${toClock(from)}] ${words}\n`).join("");
+async function toTextFile(transcript: Transcript): Promise<ReplyFile> {
+  const cues = await toCues(transcript);
+  const lines = cues.map(({ from, words }) => `[${toClock(from)}] ${words}\n`);
+  return toFile(
+    transcript,
+    "txt",
+    "text/plain",
+    lines.length === 0 ? `${transcript.text}\n` : lines.join(""),
+  );
 }
 
-function toSubtitles(transcript: Transcript): string {
-  const cues = toCues(transcript);
-  return cues
-    .map(({ from, to, words }, index) => {
-      const next = cues[index + 1]?.from ?? from + usualSeconds;
-      const end = to ?? Math.max(next, from + 1);
-      // An arrow in the words would look like another line of times.
-      return `${index + 1}\n${toStamp(from)} --> ${toStamp(end)}\n${words.replaceAll("-->", "->")}\n`;
-    })
-    .join("\n");
+async function toSubtitles(transcript: Transcript): Promise<string> {
+  const cues = await toCues(transcript);
+  const lines: string[] = [];
+  for (const [index, { from, to, words }] of cues.entries()) {
+    await nextPiece();
+    const next = cues[index + 1]?.from ?? from + usualSeconds;
+    const end = to ?? Math.max(next, from + 1);
+    // An arrow in the words would look like another line of times.
+    lines.push(`${index + 1}\n${toStamp(from)} --> ${toStamp(end)}\n${words.replaceAll("-->", "->")}\n`);
+  }
+  return lines.join("\n");
 }
 
 /** A time of a subtitle: `01:02:03,450`. */
@@ -103,14 +113,14 @@ interface ShownTranscript {
 }
 
 /** A transcript for people, which is either all in the message, or begins there and is complete in a file. */
-export function toShownTranscript(transcript: Transcript): ShownTranscript {
+export async function toShownTranscript(transcript: Transcript): Promise<ShownTranscript> {
   const { text } = transcript;
   if (text.length <= maxShownTranscriptChars) return { text };
-  const [file] = toTranscriptFiles(transcript);
+  const file = await toTextFile(transcript);
   const head = text.slice(0, maxShownTranscriptChars).replace(/(?<!\s)\s+\S*$/, "");
   return {
-    text: `${head} …\n\n${translate("transcript.whole-in-file", { file: file!.name })}`,
-    file: file!,
+    text: `${head} …\n\n${translate("transcript.whole-in-file", { file: file.name })}`,
+    file,
   };
 }
 

@@ -16,16 +16,16 @@ const times = await toTimes(text, [
   { fromSeconds: 5, text: "not in the text" },
   { fromSeconds: 3725.4, toSeconds: 3726, text: "Bring the map." },
 ]);
-const filesOf = (...transcript: Parameters<typeof toTranscriptFiles>) =>
-  toTranscriptFiles(...transcript).map(({ name, bytes }) => [name, Buffer.from(bytes).toString()]);
+const filesOf = async (...transcript: Parameters<typeof toTranscriptFiles>) =>
+  (await toTranscriptFiles(...transcript)).map(({ name, bytes }) => [name, Buffer.from(bytes).toString()]);
 
 describe("a shown transcript", () => {
-  it("is whole where it fits into a message", () => {
-    expect(toShownTranscript({ name: "note.ogg", text: "Hello." })).toEqual({ text: "Hello." });
+  it("is whole where it fits into a message", async () => {
+    expect(await toShownTranscript({ name: "note.ogg", text: "Hello." })).toEqual({ text: "Hello." });
   });
 
-  it("is otherwise its beginning, to the end of a word, and a text file with all of it", () => {
-    const shown = toShownTranscript({ name: "stand-up 3.ogg", text: long });
+  it("is otherwise its beginning, to the end of a word, and a text file with all of it", async () => {
+    const shown = await toShownTranscript({ name: "stand-up 3.ogg", text: long });
     expect(shown.text.length).toBeLessThan(1600);
     expect(shown.text).toMatch(
       /(?:are|words\.|These) …\n\n\(The whole transcript is in `stand-up_3-transcript\.txt`\.\)$/,
@@ -35,7 +35,7 @@ describe("a shown transcript", () => {
   });
 
   it("says when the platform does not take the file", async () => {
-    const { file } = toShownTranscript({ name: "note.ogg", text: long });
+    const { file } = await toShownTranscript({ name: "note.ogg", text: long });
     const attach = () =>
       Promise.reject(new ParleyError("platform-forbidden", "no", { detail: { permission: "Attach Files" } }));
     expect(await attachTranscripts({ attach }, [file!], AbortSignal.timeout(1000))).toEqual([
@@ -45,8 +45,8 @@ describe("a shown transcript", () => {
 });
 
 describe("the files of a transcript", () => {
-  it("are text and subtitles with their times", () => {
-    expect(filesOf({ name: "note.ogg", text, times })).toEqual([
+  it("are text and subtitles with their times", async () => {
+    expect(await filesOf({ name: "note.ogg", text, times })).toEqual([
       [
         "note-transcript.txt",
         "[0:00] Good morning.\n[0:01] The meeting moves to Tuesday.\n[1:02:05] Bring the map.\n",
@@ -63,16 +63,16 @@ describe("the files of a transcript", () => {
   });
 
   it("are text alone where it is not known when words end", async () => {
-    expect(filesOf({ name: "note.ogg", text })).toEqual([["note-transcript.txt", `${text}\n`]]);
+    expect(await filesOf({ name: "note.ogg", text })).toEqual([["note-transcript.txt", `${text}\n`]]);
     const partTimes = await toTimes(text, [{ fromSeconds: 60, text }]);
-    expect(filesOf({ name: "note.ogg", text, times: partTimes })).toEqual([
+    expect(await filesOf({ name: "note.ogg", text, times: partTimes })).toEqual([
       ["note-transcript.txt", `[1:00] ${text.replaceAll(/\s+/g, " ")}\n`],
     ]);
   });
 
-  it("have no lines that the words could break", () => {
+  it("have no lines that the words could break", async () => {
     const words = "one\n\n2\n00:00:01,000 --> 00:00:02,000 two";
-    const [, subtitles] = filesOf({ name: "a", text: words, times: [{ at: 4, from: 1, to: 2 }] });
+    const [, subtitles] = await filesOf({ name: "a", text: words, times: [{ at: 4, from: 1, to: 2 }] });
     expect(subtitles![1]).toBe("1\n00:00:01,000 --> 00:00:02,000\none 2 00:00:01,000 -> 00:00:02,000 two\n");
   });
 
