@@ -14,7 +14,8 @@ import {
   type UsageGroup,
 } from "../src/core/usage.ts";
 import { addUtcDays, toUtcDay } from "../src/support/clock.ts";
-import { inPieces, nextPiece } from "../src/support/pieces.ts";
+import { inPieces } from "../src/support/pieces.ts";
+import { toBytes } from "../src/support/text-pieces.ts";
 import { translate } from "../src/words/translate.ts";
 
 /** The highest number of rows in a table, and in a file. */
@@ -140,11 +141,7 @@ async function showCsv(
   for await (const some of inPieces(kept))
     for (const { personId, channel = personId } of some) ids.add(personId).add(channel);
   const names = await services.namesOf([...ids]);
-  const pieces: Buffer[] = [];
-  for (const piece of toUsageCsv(kept, names)) {
-    await nextPiece();
-    pieces.push(Buffer.from(piece));
-  }
+  const bytes = await toBytes(toUsageCsv(kept, names));
   const left = rows.length - kept.length;
   const note = left === 0 ? "" : ` ${translate("usage.rows.left", { count: left })}`;
   await services.say(`${translate("usage.rows", { title, count: kept.length })}${note}`, {
@@ -153,7 +150,7 @@ async function showCsv(
       {
         name,
         mediaType: "text/csv",
-        bytes: Buffer.concat(pieces),
+        bytes,
         altText: name,
       },
     ],

@@ -9,7 +9,7 @@ import type {
 } from "../core/storage.ts";
 import { toShownSources } from "../core/sources.ts";
 import { oneLine, toFenced, toQuotedLines } from "../core/quoting.ts";
-import { nextPiece } from "../support/pieces.ts";
+import { toBytePieces, toJsonPieces } from "../support/text-pieces.ts";
 import type { BlobStore } from "./blobs.ts";
 import { toConversationTitle } from "./conversation-index.ts";
 import { type KeyValueStore, entryAt } from "./key-value.ts";
@@ -67,7 +67,7 @@ export async function exportConversation(
   const text = (name: string, mediaType: string, pieces: () => AsyncIterable<string>): ExportedFile => ({
     name,
     mediaType,
-    read: () => toBytes(pieces()),
+    read: () => toBytePieces(pieces()),
   });
   return {
     title,
@@ -79,22 +79,6 @@ export async function exportConversation(
   };
 }
 
-/** How many characters are encoded at once. */
-const pieceChars = 64 * 1024;
-
-/** Encodes a text in pieces of about the same length. Others have their turns in between. */
-async function* toBytes(pieces: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
-  let text = "";
-  for await (const piece of pieces) {
-    text += piece;
-    if (text.length < pieceChars) continue;
-    await nextPiece();
-    yield Buffer.from(text);
-    text = "";
-  }
-  if (text !== "") yield Buffer.from(text);
-}
-
 /** Writes an object whose last field is the list of messages. */
 async function* toJson(
   whole: Readonly<Record<string, unknown>>,
@@ -104,7 +88,7 @@ async function* toJson(
   let isFirst = true;
   for await (const message of messages) {
     yield `${isFirst ? "" : ","}\n    `;
-    yield* toJsonPieces(message, "    ", levelsOfMessage);
+    yield* toJsonPieces(message, levelsOfMessage, "    ");
     isFirst = false;
   }
   yield `${isFirst ? "" : "\n  "}]\n}\n`;
@@ -112,23 +96,6 @@ async function* toJson(
 
 /** A message, its lists, and each part or version in them, which is a piece. */
 const levelsOfMessage = 2;
-
-/** The JSON of a value, indented by two spaces, with the values so many levels below it as pieces. */
-function* toJsonPieces(value: unknown, indent: string, levels: number): Generator<string> {
-  if (levels === 0 || typeof value !== "object" || value === null) {
-    yield JSON.stringify(value, undefined, 2).replaceAll("\n", `\n${indent}`);
-    return;
-  }
-  const inner = `${indent}  `;
-  const isList = Array.isArray(value);
-  const fields = Object.entries(value).filter(([, one]) => one !== undefined);
-  for (const [index, [name, one]] of fields.entries()) {
-    yield `${index === 0 ? (isList ? "[" : "{") : ","}\n${inner}${isList ? "" : `${JSON.stringify(name)}: `}`;
-    yield* toJsonPieces(one, inner, levels - 1);
-  }
-  if (fields.length === 0) yield isList ? "[]" : "{}";
-  else yield `\n${indent}${isList ? "]" : "}"}`;
-}
 
 async function* toMarkdown(
   {

@@ -7,6 +7,7 @@ import { type Log, currentTurn } from "../core/telemetry.ts";
 import { createByteCollector } from "../support/byte-collector.ts";
 import { isExcessiveJson } from "../support/http/body.ts";
 import { createDispatcher } from "../support/proxy.ts";
+import { toBytes, toJsonPieces } from "../support/text-pieces.ts";
 import type { AttemptTimeouts } from "./attempt.ts";
 import {
   AttemptError,
@@ -87,6 +88,9 @@ interface TransportOptions {
   readonly onHeaders?: ((headers: Headers) => void) | undefined;
 }
 
+/** A request, its list of messages, a message, its list of parts, and each of them, which is a piece. */
+const levelsOfRequest = 4;
+
 /** How many redirects of one request are followed. */
 const maxRedirects = 3;
 
@@ -115,6 +119,7 @@ export function createTransport(options: TransportOptions): Transport {
     async send({ path, accept = "application/json", headers: own, body: content, ...attempt }) {
       const { operation, model } = attempt;
       const isJson = content !== undefined && !(content instanceof FormData);
+      const body = isJson ? await toBytes(toJsonPieces(content, levelsOfRequest)) : (content ?? null);
       const span = currentTurn()?.span;
       const startedAt = performance.now();
       const logRequest = (fields: Readonly<Record<string, unknown>>): void => {
@@ -133,7 +138,7 @@ export function createTransport(options: TransportOptions): Transport {
             ...own,
             ...(span?.traceparent !== undefined && { traceparent: span.traceparent }),
           },
-          body: isJson ? JSON.stringify(content) : (content ?? null),
+          body,
           signal: attempt.timeouts.signal,
           // The reader of an answer pauses it. What is read ahead may be pieces of one byte.
           highWaterMark: 1,
@@ -163,13 +168,13 @@ export function createTransport(options: TransportOptions): Transport {
       logRequest({ status, requestId });
       span?.set({ "http.response.status_code": status });
       if (requestId !== undefined) span?.set({ "parley.gateway.request_id": requestId });
-      const body = toDecoded(answer.body, headers["content-encoding"]);
+      const received = toDecoded(answer.body, headers["content-encoding"]);
       // Readers see errors themselves. An error after they have stopped reading must not end the process.
-      body.on("error", () => {});
-      if (status >= 200 && status < 300) return { ...attempt, status, headers, body, scrub };
+      received.on("error", () => {});
+      if (status >= 200 && status < 300) return { ...attempt, status, headers, body: received, scrub };
       let info: ErrorInfo | undefined;
       try {
-        info = readErrorText(await readCapped(body, maxErrorBytes), status);
+        info = readErrorText(await readCapped(received, maxErrorBytes), status);
       } catch (error) {
         if (attempt.callerSignal.aborted) throw attempt.callerSignal.reason;
         // The status is enough.
