@@ -6,7 +6,13 @@ import type { Log } from "../core/telemetry.ts";
 import { systemClock } from "../support/clock.ts";
 import { announcesMoreThan, drainRequest } from "../support/http/body.ts";
 import { isFromThisMachine, isLoopback, isOfOtherSite } from "../support/http/client-address.ts";
-import { createRouter, createHttpServer, listen } from "../support/http/server.ts";
+import {
+  type ConnectionLimits,
+  createRouter,
+  createHttpServer,
+  limitConnections,
+  listen,
+} from "../support/http/server.ts";
 import { ApiError, clip, createExchange, type Exchange } from "./api-error.ts";
 import { createBodyMemory, readJson, readUpload } from "./upload.ts";
 import { defaultGatewayConfig, type GatewayConfig } from "./gateway-config.ts";
@@ -47,8 +53,8 @@ interface EmbeddedGatewayOptions {
   readonly stalledClientMs?: number;
   /** The pause between two words of a sandbox answer. Default 10 ms, at most 5 s an answer. */
   readonly sandboxWordDelayMs?: number;
-  /** The most open connections. Further ones are closed. Default 4096. */
-  readonly maxConnections?: number;
+  /** Further connections are closed. Default 4096, of which one address has 2048. */
+  readonly connections?: ConnectionLimits;
   /** A client that has not sent all its headers in this time is disconnected. Default 10 s. */
   readonly headersTimeoutMs?: number;
   /** The same limit for the whole request with its body. Default 300 s. */
@@ -185,7 +191,7 @@ export function createEmbeddedGateway(options: EmbeddedGatewayOptions): Embedded
     keepAliveMs: 65_000,
     decidesContinue: true,
   });
-  server.maxConnections = options.maxConnections ?? 4096;
+  limitConnections(server, options.connections ?? { total: 4096, perAddress: 2048 });
 
   return {
     listen: async () => {

@@ -53,7 +53,7 @@ const upstreamSchema = z.strictObject({
   /** The retries of one upstream, before the first byte of its answer. */
   retries: z.int().min(0).max(5).default(1),
   /** The silence after which the upstream counts as failed, in milliseconds. */
-  timeoutMs: z.int().min(1000).default(300_000),
+  timeoutMs: z.int().min(1000).default(180_000),
 });
 
 const modelId = z.string().min(1);

@@ -183,10 +183,16 @@ describe("a stranger without a key", () => {
   });
 
   it("cannot open more connections than the limit, nor send more headers", async () => {
-    const { port, url } = await start({ apiKeys: ["test-key"], maxConnections: 20 });
+    const connections = { total: 30, perAddress: 20 };
+    const { port, url } = await start({ apiKeys: ["test-key"], connections });
     const sockets = await Promise.all(Array.from({ length: 20 }, () => open(port)));
     const extra = await open(port);
     await once(extra.socket, "close");
+    expect(extra.received()).toContain("503");
+    // Another address still has places.
+    const other = connect({ port, host: "127.0.0.1", localAddress: "127.0.0.2" });
+    other.write("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n");
+    expect((await other.toArray()).join("")).toContain("200 OK");
     for (const { socket } of sockets) socket.destroy();
     await vi.waitFor(async () => expect((await fetch(`${url}/healthz`)).status).toBe(200));
     const large = await send(`${url}/v1/models`, { "x-large": "x".repeat(20_000) });

@@ -66,7 +66,7 @@ it.each(["a b ", "`\n", "\uFDFA ", '"\\'])(
     expect(received()).toBe(Buffer.byteLength(JSON.stringify(bodyOf(40))));
     const few = await longest(40);
     // These are 4,000,000 tokens.
-    expect(await longest(320)).toBeLessThan(2 * few + 8);
+    expect(await longest(320)).toBeLessThan(2 * few + 12);
     await transport.close();
   },
   60_000,
