@@ -158,7 +158,7 @@ export interface CommandServices {
   now(): number;
   /**
    * Works on the usage of the caller, or of everybody, in rows by day, person, channel, model and operation,
-   * the earliest day first. Both days are included. Nothing else of the caller that reads much runs meanwhile.
+   * the earliest day first. Both days are included. It is done once at a time for a person, as exports are.
    * @throws ParleyError `invalid-option` where anybody but an admin asks for everybody's usage
    */
   usage<T>(

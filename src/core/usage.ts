@@ -137,7 +137,7 @@ const columns: Readonly<Record<string, (row: UsageRow, names: Names) => string |
 
 /**
  * Writes usage rows as CSV (RFC 4180, UTF-8 with a byte order mark for spreadsheets), by day and person, in
- * pieces. A cell that a spreadsheet would take for a formula gets an apostrophe. `names` are known names by id.
+ * pieces. A cell that a spreadsheet would take for a formula gets an apostrophe. `names` are those of ids.
  */
 export function* toUsageCsv(rows: readonly UsageRow[], names: Names): Generator<string> {
   yield `\uFEFF${Object.keys(columns).join(",")}\r\n`;
