@@ -130,12 +130,17 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
     throw new ParleyError("store-unavailable", "other processes kept taking the end of the conversation");
   };
 
+  const hadMessages = async (conversationId: string): Promise<boolean> => {
+    const [hasHead] = await store.hasMany("head", [entryAt.head(conversationId).key]);
+    return hasHead === true;
+  };
+
   const look = async (conversationId: string) => {
-    const [{ value: before, unchanged }, [hasHead]] = await Promise.all([
+    const [{ value: before, unchanged }, hasHead] = await Promise.all([
       store.observe<ConversationSettings>(entryAt.settings(conversationId)),
-      store.hasMany("head", [entryAt.head(conversationId).key]),
+      hadMessages(conversationId),
     ]);
-    return { before, unchanged, isNew: before === undefined && hasHead !== true };
+    return { before, unchanged, isNew: before === undefined && !hasHead };
   };
 
   const saveSettings: Conversations["saveSettings"] = (conversationId, change, resolves) =>
@@ -229,6 +234,7 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
     async exists(conversationId) {
       return !(await look(conversationId)).isNew;
     },
+    hadMessages,
     async existing(conversationIds) {
       const keysOf = (at: (id: string) => { readonly key: string }) =>
         conversationIds.map((id) => at(id).key);

@@ -259,6 +259,8 @@ export interface Conversations {
   rate(conversationId: string, messageId: string, rated: PersonRating): Promise<RatingOutcome>;
   /** Whether the conversation has messages or settings. */
   exists(conversationId: string): Promise<boolean>;
+  /** Whether a message was ever stored, also where none is left. It takes one read. */
+  hadMessages(conversationId: string): Promise<boolean>;
   /** Those of the conversations that exist. It always takes two reads. */
   existing(conversationIds: readonly string[]): Promise<readonly string[]>;
   settings(conversationId: string): Promise<ConversationSettings>;

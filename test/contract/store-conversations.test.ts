@@ -167,6 +167,8 @@ describeStores("settings and conversations", (current) => {
       await store.conversations.saveSettings(set, { model: "m1" });
       expect(await store.conversations.exists(spoken)).toBe(true);
       expect(await store.conversations.exists(set)).toBe(true);
+      expect(await store.conversations.hadMessages(spoken)).toBe(true);
+      expect(await store.conversations.hadMessages(set)).toBe(false);
       expect(await store.conversations.exists(unknown)).toBe(false);
       expect(await store.conversations.existing([set, unknown, spoken])).toEqual([set, spoken]);
       expect(await store.conversations.recent(unknown, { maxMessages: 10 })).toEqual([]);

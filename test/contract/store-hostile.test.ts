@@ -193,6 +193,7 @@ describeStores("fuzz of stored entries", (current, kind) => {
       find: () => conversations.find(id, "m1"),
       settings: () => conversations.settings(id),
       exists: () => conversations.exists(id),
+      hadMessages: () => conversations.hadMessages(id),
       list: () => conversations.list("web:", { max: 9 }),
       getBlob: () => conversations.getBlob(id, hash),
       listOpen: () => inbox.listOpen(),

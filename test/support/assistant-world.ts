@@ -101,7 +101,10 @@ export interface WorldOptions {
 /** Creates the real assistant on a real store, between a fake platform and a fake gateway. */
 export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const folder = await makeFastFolder("parley-assistant-");
-  const store = await openStore(`sqlite:${join(folder, "parley.db")}`, { log: silentLog });
+  const store = await openStore(`sqlite:${join(folder, "parley.db")}`, {
+    log: silentLog,
+    meter: options.meter,
+  });
   const gateway = createFakeGateway(options);
   const platform = createFakePlatform(options.files, options.deliversInOrder);
   const clock = createManualClock(options.startAt ?? Date.now());

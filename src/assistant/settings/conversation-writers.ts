@@ -6,7 +6,7 @@ import type { SettingName } from "../../core/layered-settings.ts";
 import type { Platform } from "../../core/platform.ts";
 import { toLabel } from "../../core/quoting.ts";
 import { settingLabel } from "../../core/setting-values.ts";
-import type { Conversations, StoredMessage } from "../../core/storage.ts";
+import type { Conversations, ConversationSettings, StoredMessage } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { translate } from "../../words/translate.ts";
 
@@ -14,18 +14,24 @@ import { translate } from "../../words/translate.ts";
 type Scene = Actor & { readonly conversationId?: string | undefined };
 
 interface WriterOptions {
-  readonly conversations: Pick<Conversations, "exists" | "recent">;
+  readonly conversations: Pick<Conversations, "hadMessages" | "recent" | "settings">;
   readonly inbox: Pick<Inbox, "listOpenIn">;
 }
 
-/** The last messages of a conversation, oldest first, or `undefined` where nothing of it is known. */
+/**
+ * The last messages of a conversation, oldest first, or `undefined` where nothing of it is known: then it
+ * takes two reads, since that is so of every thread in which nobody asked the bot.
+ */
 export async function lastMessagesIn(
   { conversations, inbox }: WriterOptions,
   conversationId: string,
-  bounds: Parameters<Conversations["recent"]>[1],
+  {
+    settings,
+    ...bounds
+  }: Parameters<Conversations["recent"]>[1] & { readonly settings: ConversationSettings },
 ): Promise<readonly StoredMessage[] | undefined> {
-  const recent = await conversations.recent(conversationId, bounds);
-  if (recent.length > 0 || (await conversations.exists(conversationId))) return recent;
+  if (Object.keys(settings).length > 0 || (await conversations.hadMessages(conversationId)))
+    return await conversations.recent(conversationId, bounds);
   // Its first message is accepted, but its turn has stored nothing yet.
   const open = (await inbox.listOpenIn(conversationId)).filter(({ event }) => event.inRoom !== true);
   if (open.length === 0) return undefined;
@@ -63,7 +69,8 @@ export function createConversationDesk(options: ConversationDeskOptions) {
   const { access, platforms, log, now } = options;
 
   async function othersIn({ conversationId = "", author }: Scene): Promise<"none" | "beside" | "alone"> {
-    const found = await lastMessagesIn(options, conversationId, { maxMessages: maxLooked });
+    const settings = await options.conversations.settings(conversationId);
+    const found = await lastMessagesIn(options, conversationId, { settings, maxMessages: maxLooked });
     const writers = writersOf(found ?? []);
     if (writers.every(({ id }) => id === author.id)) return "none";
     return writers.some(({ id }) => id === author.id) ? "beside" : "alone";

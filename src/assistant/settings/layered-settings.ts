@@ -45,7 +45,8 @@ import { toLanguage, type Language } from "../../words/languages.ts";
 import { toFenced } from "../../core/quoting.ts";
 
 interface LayeredSettingsOptions extends SettingsReaderOptions {
-  readonly conversations: SettingsReaderOptions["conversations"] & Pick<Conversations, "exists" | "recent">;
+  readonly conversations: SettingsReaderOptions["conversations"] &
+    Pick<Conversations, "hadMessages" | "recent">;
   readonly inbox: Pick<Inbox, "listOpenIn">;
   readonly access: Access;
   readonly gateway: Pick<Gateway, "knownModels">;

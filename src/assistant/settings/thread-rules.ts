@@ -23,14 +23,11 @@ const maxLookedChars = 100_000;
 
 /** Reads which messages are answered where. A conversation without a mark of people's is the bot's. */
 export function createThreadRules(options: {
-  readonly conversations: Pick<Conversations, "settings" | "exists" | "recent">;
+  readonly conversations: Pick<Conversations, "hadMessages" | "recent" | "settings">;
   readonly inbox: Pick<Inbox, "listOpenIn">;
   readonly rules: { readonly settingsOf: (place: Place) => Promise<PlaceSettings> };
 }) {
   const { conversations, rules } = options;
-
-  const messagesIn = (conversationId: string): Promise<readonly StoredMessage[] | undefined> =>
-    lastMessagesIn(options, conversationId, { maxMessages: maxLooked, maxChars: maxLookedChars });
 
   async function ofThread(conversationId: string, place: Place): Promise<ThreadState> {
     const [settings, { answerTo: ofChannel }] = await Promise.all([
@@ -38,15 +35,17 @@ export function createThreadRules(options: {
       rules.settingsOf(place),
     ]);
     const { answerTo: given, room } = settings;
-    const messages = async () => (await messagesIn(conversationId)) ?? [];
+    const bounds = { settings, maxMessages: maxLooked, maxChars: maxLookedChars };
+    const known = () => lastMessagesIn(options, conversationId, bounds);
+    const messages = async () => (await known()) ?? [];
     const state = { answerTo: ofChannel, settings, messages };
     // Who was sent away is called back by a mention, whatever the channel has.
     if (given === "mentions") return { ...state, answerTo: sentAway(ofChannel), isPeoples: true };
     if (ofChannel === "all") return { ...state, isPeoples: false };
     if (given === undefined && room?.isPeoples === true) return { ...state, isPeoples: undefined };
-    const known = await messagesIn(conversationId);
-    if (known === undefined) return { ...state, isPeoples: undefined };
-    return { ...state, isPeoples: false, messages: () => Promise.resolve(known) };
+    const found = await known();
+    if (found === undefined) return { ...state, isPeoples: undefined };
+    return { ...state, isPeoples: false, messages: () => Promise.resolve(found) };
   }
 
   return {

@@ -256,3 +256,37 @@ describe("answer-to of the channel reaches its threads", () => {
     expect(await answered("fake:own")).toEqual(["reply", "mention"]);
   });
 });
+
+describe("what a message costs the store that is for nobody", () => {
+  it.each<[string, number, () => Promise<unknown>]>([
+    [
+      "a reply in a thread that nobody asked the bot in",
+      4,
+      () => placed(ada, "lunch?", { in: "fake:theirs" }),
+    ],
+    [
+      "a reply in a thread of people that the bot was once called into",
+      2,
+      async () => {
+        await asks(bo, "what is this?", { conversationId: "fake:theirs", inRoom: true });
+        return placed(ada, "lunch?", { in: "fake:theirs" });
+      },
+    ],
+  ])("%s: %i reads", async (_, most, say) => {
+    await world.close();
+    const operations: string[] = [];
+    world = await createWorld({
+      meter: (event) => void (event.kind === "stored" && operations.push(event.operation)),
+    });
+    let counted: readonly string[] = [];
+    const place = world.assistant.placeMessage.bind(world.assistant);
+    world.assistant.placeMessage = async (facts) => {
+      const before = operations.length;
+      const placement = await place(facts);
+      counted = operations.slice(before);
+      return placement;
+    };
+    expect(await say()).toMatchObject({ kind: "ignore" });
+    expect(counted).toHaveLength(most);
+  });
+});
