@@ -54,7 +54,7 @@ export const commandMessages = {
   "forget.nothing": "There is nothing of yours {place}.",
   "forget.was-nothing": "There was nothing of yours {place}.",
   "forget.ask":
-    "This removes {what} {place} for good. Where nobody else took part, the whole conversation goes, with the answers; elsewhere only what you said. What Discord or Slack itself keeps stays there. `/export` gives you a copy first.",
+    "This removes {what} {place} for good. Where nobody else took part, the whole conversation goes, with the answers; elsewhere only what you said. What this platform itself keeps stays there. `/export` gives you a copy first.",
   "forget.ask.alone":
     "This removes {what} {place} for good, with the answers. `/export` gives you a copy first.",
   "forget.or-write": "Or write {command}",
@@ -145,7 +145,7 @@ export const settingMessages = {
   "settings.not-talking":
     "Only those who have said something in this conversation, or manage its place, can change its settings.",
   "settings.told": "{name} has changed settings of this conversation: {settings}. /settings shows them.",
-  "settings.absent.server": "There is no server or workspace here.",
+  "settings.absent.server": "There is no server here.",
   "settings.absent.channel": "There is no channel here.",
   "settings.absent.person": "It is not known who you are.",
   "settings.absent.conversation": "This is no conversation: use it in a thread or in direct messages.",
@@ -158,7 +158,7 @@ export const settingMessages = {
   "setting.problem.number": "is a number from {min} to {max}",
   "setting.problem.usd": "is an amount in US dollars from 0 to {max}, such as 2.50",
   "setting.problem.too-many": "has {count} entries; at most {max}",
-  "setting.problem.term": "has the entry {entry}; entries are such as discord:role:<id>",
+  "setting.problem.term": "has the entry {entry}; entries are such as platform:user:<id>",
   "setting.problem.role-budget": "has the entry {entry}; entries are such as discord:role:<id>=5/day",
   "setting.problem.language": "is automatic or a language, such as German, Deutsch or de",
   "setting.problem.page": "has no meaning on the page",

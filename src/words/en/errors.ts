@@ -19,9 +19,8 @@ export const errorMessages = {
   "error.access.denied":
     "You cannot use Parley here: its access rules exclude you or this place. Ask your Parley admin.",
   "error.access.stranger":
-    "You can use Parley in servers and workspaces that it is a member of. To use it here, ask your Parley admin to add {user} to ALLOW.",
-  "error.access.place":
-    "Here only some people may use Parley. Ask those who manage this server or workspace.",
+    "You can use Parley in places that it is a member of. To use it here, ask your Parley admin to add {user} to ALLOW.",
+  "error.access.place": "Here only some people may use Parley. Ask those who manage this place.",
   "error.access.unlisted":
     "You are not on the list of people and places that Parley answers. Ask your Parley admin to add {user} to ALLOW.",
   "error.access.you": "you",

@@ -64,7 +64,7 @@ export const reportMessages = {
   "help.may-change": "Who may change them",
   "help.may-change.everyone": "`for:me` (yourself) and `for:here` (this conversation): everyone.",
   "help.may-change.managers":
-    "`for:channel` and `for:server` (or workspace): those who manage the server or workspace, and Parley's admins.",
+    "`for:channel` and `for:server`: those who manage this place, and Parley's admins.",
   "help.may-change.page": "You: `for:here` is this conversation, `for:server` the whole page.",
   "help.setting": "{name}: {description}. For {layers}.",
   "help.setting.now": "Now {value}.",

@@ -101,7 +101,7 @@ describe("without ALLOW", () => {
     eve.sends({ channel: direct, text: "hello?" });
     await refusals(2);
     await until(() => direct.fromBot().length === 1);
-    expect(direct.fromBot()[0]?.text).toContain("servers and workspaces that it is a member of");
+    expect(direct.fromBot()[0]?.text).toContain("places that it is a member of");
     expect(story.chats()).toEqual([]);
 
     ada = discord.person("Ada");

@@ -21,7 +21,7 @@ describe("in a channel that is shared with another workspace", () => {
     pat.sends({ channel: shared.id, text: "hello", mentionBot: true });
     const told = await slack.waitFor("a refusal", () => shared.saidByBot()[0]);
     expect(told).toMatchObject({ onlyFor: "Pat" });
-    expect(told.text).toContain("servers and workspaces that it is a member of");
+    expect(told.text).toContain("places that it is a member of");
     for (const person of [ana, gus]) {
       const root = person.sends({ channel: shared.id, text: `from ${person.name}`, mentionBot: true });
       await story.answerTo(shared.id, root);

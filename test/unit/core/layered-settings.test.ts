@@ -89,13 +89,13 @@ describe("a setting's value", () => {
     ["language", "Klingonese", "is automatic or a language, such as German, Deutsch or de"],
     ["system-prompt", "x".repeat(3001), "has 3001 characters; at most 3000"],
     ["chat-model", "two words", "is a model's id, without spaces; /models lists them"],
-    ["who-may-use", " , ", 'has the entry ","; entries are such as discord:role:<id>'],
+    ["who-may-use", " , ", 'has the entry ","; entries are such as platform:user:<id>'],
     [
       "role-budgets",
       "discord:role:1=2000000/day",
       'has the entry "discord:role:1=2000000/day"; entries are such as discord:role:<id>=5/day',
     ],
-    ["who-may-use", "everybody", 'has the entry "everybody"; entries are such as discord:role:<id>'],
+    ["who-may-use", "everybody", 'has the entry "everybody"; entries are such as platform:user:<id>'],
   ] as const)("%s is not %j: one clear line", (name, typed, problem) => {
     expect(parseSetting(name, typed)).toEqual({ problem });
   });

@@ -44,6 +44,18 @@ describe("the catalogue", () => {
       console.warn(`Texts of commands are not translated in ${language}.json: ${untranslated.join(", ")}`);
   });
 
+  // Messages of one platform, of its installation, and of what it alone has, and those for operators.
+  const ofOnePlatform =
+    /^(?:slack|discord|dashboard|install)\.|^(?:layer\.workspace|setting\.role-budgets|setting\.who-may-use|setting\.problem\.role-budget)\b|^command\.settings\.choice/;
+  test.each(languages)("names no platform in what every platform says, in %s", (language) => {
+    const named = Object.entries(messagesOf(language)).filter(
+      ([key, text]) =>
+        !ofOnePlatform.test(key) &&
+        /discord|slack|workspace|espace de travail|espacio de trabajo|ワークスペース/i.test(text),
+    );
+    expect(named).toEqual([]);
+  });
+
   test.each(languages)("has a text for every key in %s", (language) => {
     const blank = Object.entries(messagesOf(language)).filter(([, text]) => text.trim() === "");
     expect(blank).toEqual([]);
