@@ -82,6 +82,9 @@ const story = await startPageStory({
     CHAT_MODEL: "atlas-large",
     IMAGE_MODEL: "atlas-image",
     BUDGET_DAY_USD: "5",
+    MODEL_PRICES: JSON.stringify({
+      "atlas-*": { inputPerMillionUsd: 1, outputPerMillionUsd: 4, perImageUsd: 0.04 },
+    }),
   },
 });
 try {

@@ -135,7 +135,7 @@ export function createBudgets(options: BudgetsOptions): Budgets {
     if (isPriced(operation, gateway.highestPrice(operation, model)) || warned.has(model)) return;
     warned.set(model, true);
     log.warn(
-      { model, operation },
+      { reason: model, operation },
       "the price of this model or of a fallback is not known, so budgets count a high one: set MODEL_PRICES",
     );
   }
