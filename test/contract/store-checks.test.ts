@@ -113,8 +113,8 @@ describe("the doctor's look at an SQLite file", () => {
   test("a folder that cannot be written", async () => {
     await writeFile(join(folder, "data"), "a file in the place of the folder");
     const text = await check(`sqlite:${join(folder, "data/parley.db")}`);
-    expect(text).toMatch(/✗ Store {7}\S+ cannot be written \(ENOTDIR\), so \S+parley\.db cannot be either/);
-    expect(remedyOf(text, "Store")).toContain("give Parley's user write permission there");
+    expect(text).toMatch(/✗ Store {7}\S+\/data cannot be written \(ENOTDIR\)/);
+    expect(remedyOf(text, "Store")).toContain("let Parley's user write in that folder");
   });
 
   test("a store of a newer version is named and left as it is", async () => {

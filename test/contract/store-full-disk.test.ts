@@ -29,7 +29,9 @@ describe.skipIf(!canMount)("a store on a full disk", () => {
       readable: true,
       freed: [],
       appended: "appended",
-      readOnlyDoctor: expect.stringMatching(/✗ Store .*\(EROFS\).*\n +→ the file system is read-only/),
+      readOnlyDoctor: expect.stringMatching(
+        /✗ Store .*\(EROFS\)\n +→ let Parley's user write in that folder/,
+      ),
     });
   });
 });

@@ -7,12 +7,12 @@ import {
   openSync,
   statfsSync,
   type Dirent,
+  type StatsFs,
 } from "node:fs";
 import { copyFile, mkdir, readdir, statfs } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { right, warning, wrong, type Finding } from "../../core/checks.ts";
-import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import { expectKnownVersion, storeVersion, type RestoredStore } from "../backend.ts";
 import { unlessMissing } from "../../support/unless-missing.ts";
@@ -146,45 +146,32 @@ export function compactIfDue(database: DatabaseSync): void {
   }
 }
 
-const mebibyte = 1024 * 1024;
-/** With less, the next message with a picture may not fit. */
-const minFreeBytes = 16 * mebibyte;
-/** Enough for a few days of pictures. */
-const fewFreeBytes = 256 * mebibyte;
-/** NFS, SMB and CIFS in `statfs`, whose locks and syncs do not keep SQLite's promises. */
-const networkFileSystems: ReadonlySet<number> = new Set([0x6969, 0x517b, 0xff534d42, 0xfe534d42]);
+/** With fewer free mebibytes, the next message with a picture may not fit. */
+const minFree = 16;
+/** Enough for a few days of pictures, in mebibytes. */
+const fewFree = 256;
+
+const toMebibytes = ({ bavail, bsize }: Pick<StatsFs, "bavail" | "bsize">): number =>
+  Math.floor((bavail * bsize) / 1024 ** 2);
 
 /**
- * Reports the free space and the kind of the file system on which a file is, or will be.
+ * Reports the free space of the disk on which a file is, or will be.
  * @throws ParleyError `store-unavailable` if its folder cannot be written
  */
 export function reportFolder(file: string, report: (finding: Finding) => void): void {
   const folder = nearestFolder(dirname(file));
   try {
-    const { bavail, bsize, type } = statfsSync(folder);
-    report(toSpaceFinding(bavail * bsize, folder));
-    report(
-      networkFileSystems.has(type)
-        ? warning(
-            "Durability",
-            "the store is on a network file system, which may lose what was acknowledged and damage the file",
-            "put it on a local disk, or use a server: STORE_URL=redis://…",
-          )
-        : right("Durability", "every message is on disk before it is acknowledged"),
-    );
+    const free = toMebibytes(statfsSync(folder));
+    const remedy = `make room on the disk of ${folder}`;
+    if (free < minFree)
+      report(wrong("Free space", `only ${free} MiB: new messages are refused soon`, remedy));
+    else if (free < fewFree) report(warning("Free space", `only ${free} MiB`, remedy));
+    else report(right("Free space", `${free} MiB`));
+    report(right("Durability", "every message is on disk before it is acknowledged"));
     // With a dot it is refused for a file in the place of the folder.
     accessSync(`${folder}/.`, constants.W_OK);
   } catch (cause) {
-    const reason = (cause as NodeJS.ErrnoException).code ?? "unknown";
-    const remedy =
-      reason === "EROFS"
-        ? "the file system is read-only: mount it writable, or set STORE_URL to a file elsewhere"
-        : "give Parley's user write permission there, or set STORE_URL to a file elsewhere";
-    throw new ParleyError(
-      "store-unavailable",
-      `${folder} cannot be written (${reason}), so ${file} cannot be either: ${remedy}`,
-      { detail: { file, reason }, cause },
-    );
+    throw notWritable(file, `${folder} cannot be written`, cause);
   }
 }
 
@@ -192,57 +179,21 @@ function nearestFolder(folder: string): string {
   return existsSync(folder) || dirname(folder) === folder ? folder : nearestFolder(dirname(folder));
 }
 
-function toSpaceFinding(freeBytes: number, folder: string): Finding {
-  const mebibytes = Math.floor(freeBytes / mebibyte);
-  const free = mebibytes >= 1024 ? `${Math.floor(mebibytes / 1024)} GiB` : `${mebibytes} MiB`;
-  const remedy = `make room on the disk of ${folder}`;
-  if (freeBytes < minFreeBytes)
-    return wrong("Free space", `only ${free}: new messages are refused soon`, remedy);
-  return freeBytes < fewFreeBytes ? warning("Free space", `only ${free}`, remedy) : right("Free space", free);
+function notWritable(file: string, what: string, cause: unknown): ParleyError {
+  const reason = (cause as NodeJS.ErrnoException).code ?? "unknown";
+  const remedy = "let Parley's user write in that folder, or set STORE_URL to a file elsewhere";
+  return new ParleyError("store-unavailable", `${what} (${reason}): ${remedy}`, {
+    detail: { file, reason },
+    cause,
+  });
 }
 
-/** How often a write is tried while writes fail. Each is synced to disk. */
-const retryIntervalMs = 1000;
-
-/** Whether the file can be written, as far as that is known without writing. */
-interface WriteState {
-  /** Remembers the outcome of a write. */
-  track<T>(write: Promise<T>): Promise<T>;
-  /** @throws ParleyError `store-unavailable` if the last write and `tryWrite` failed, or the disk is full */
-  check(): Promise<void>;
-}
-
-/** Creates a {@link WriteState}. `tryWrite` is a durable, tracked write, used only after a failed one. */
-export function createWriteState(file: string, clock: Clock, tryWrite: () => Promise<void>): WriteState {
-  let failure: unknown;
-  let triedAt = -Infinity;
-  return {
-    async track(write) {
-      try {
-        const result = await write;
-        failure = undefined;
-        return result;
-      } catch (error) {
-        failure = error;
-        throw error;
-      }
-    },
-    async check() {
-      if (failure !== undefined) {
-        const now = clock.monotonic();
-        if (now - triedAt < retryIntervalMs) throw failure;
-        triedAt = now;
-        await tryWrite();
-      }
-      const { bavail, bsize } = await statfs(dirname(file));
-      const freeBytes = bavail * bsize;
-      if (freeBytes >= minFreeBytes) return;
-      const problem = `is nearly out of disk space: ${Math.floor(freeBytes / mebibyte)} MiB are free, fewer than ${minFreeBytes / mebibyte}`;
-      throw new ParleyError("store-unavailable", `the store ${file} ${problem}`, {
-        detail: { file, problem },
-      });
-    },
-  };
+/** @throws ParleyError `store-unavailable` if the disk of a file is nearly full */
+export async function expectRoom(file: string): Promise<void> {
+  const free = toMebibytes(await statfs(dirname(file)));
+  if (free >= minFree) return;
+  const problem = `is nearly out of disk space: ${free} MiB are free, fewer than ${minFree}`;
+  throw new ParleyError("store-unavailable", `the store ${file} ${problem}`, { detail: { file, problem } });
 }
 
 /**
@@ -256,12 +207,7 @@ export function createPrivateFile(file: string): void {
     if (!existsSync(folder)) mkdirSync(folder, { recursive: true, mode: 0o700 });
     if (!existsSync(file)) closeSync(openSync(file, "a", 0o600));
   } catch (cause) {
-    const reason = (cause as NodeJS.ErrnoException).code ?? "unknown";
-    throw new ParleyError(
-      "store-unavailable",
-      `the store ${file} cannot be created (${reason}): check the path and the permissions of its folder`,
-      { detail: { file, reason }, cause },
-    );
+    throw notWritable(file, `the store ${file} cannot be created`, cause);
   }
 }
 
