@@ -1,3 +1,4 @@
+import { toAsked } from "../core/command-input.ts";
 import type { IndexChange, IndexMember, IndexPage } from "./backend.ts";
 import { type KeyValueStore, type Change, indexes, platformOf, entryAt } from "./key-value.ts";
 import { ParleyError } from "../core/errors.ts";
@@ -211,10 +212,12 @@ async function summarize(
   });
 }
 
-/** The title of a conversation without one: the beginning of its first message, or a file's name. */
+/** The title of a conversation without one: the beginning of what was asked first, or a file's name. */
 export function toConversationTitle(first: Pick<StoredMessage, "parts"> | undefined): string {
   for (const part of first?.parts ?? []) {
-    const title = toTitle("text" in part ? part.text : "name" in part ? part.name : "");
+    const title = toTitle(
+      "text" in part ? toAsked(part.text.slice(0, 1000)) : "name" in part ? part.name : "",
+    );
     if (title !== "") return title;
   }
   return "Conversation";

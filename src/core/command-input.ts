@@ -2,6 +2,7 @@ import { translate, currentLanguage, translateDeclared } from "../words/translat
 import type { Language } from "../words/languages.ts";
 import {
   freeTextOption,
+  parseCommandLine,
   usageOf,
   type Command,
   type Option,
@@ -261,6 +262,12 @@ export function parseCommandText(command: Command, text: string): Record<string,
   const named = options[free];
   options[free] = typeof named === "string" ? `${named} ${freeText}` : freeText;
   return options;
+}
+
+/** What a text asks: a written command's text, without its name and options. Other texts stay as they are. */
+export function toAsked(text: string): string {
+  const asked = parseCommandLine(text)?.text.replaceAll(assignment, " ").trim() ?? "";
+  return asked === "" ? text : asked;
 }
 
 function linkAttachment(url: string): Attachment {

@@ -1,3 +1,4 @@
+import { toAsked } from "../../core/command-input.ts";
 import type { Actor, Asker } from "../../core/access.ts";
 import type { BranchOutcome, BranchRequest } from "../../core/platform.ts";
 import type { IncomingMessage, PictureRef } from "../../core/events.ts";
@@ -225,7 +226,7 @@ function toSettings(
   first: StoredMessage | undefined,
   ids: ReadonlyMap<string, string>,
 ): ConversationSettings {
-  const known = title ?? toTitle(textOf(first?.parts ?? []));
+  const known = title ?? toTitle(toAsked(textOf(first?.parts ?? []).slice(0, 1000)));
   const reset = resetAfter === undefined ? undefined : ids.get(resetAfter);
   const picture = lastPicture === undefined ? undefined : ids.get(lastPicture);
   return {

@@ -24,6 +24,13 @@ describe("the title of a conversation that has none of its own", () => {
       ],
       "This",
     ],
+    [
+      "what a command was asked, without its name and options",
+      [{ kind: "text", text: "/imagine a sailing boat at dusk size:1024x1024 count:2" }],
+      "a sailing boat at dusk",
+    ],
+    ["a command that asks nothing", [{ kind: "text", text: "/models" }], "/models"],
+    ["a path that is no command", [{ kind: "text", text: "/usr/bin is what?" }], "/usr/bin is what?"],
     ["a fixed word for an empty message", [], "Conversation"],
   ] as const)("is %s", (_, parts, title) => {
     expect(toConversationTitle({ parts })).toBe(title);
