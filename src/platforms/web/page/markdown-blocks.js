@@ -83,6 +83,10 @@ const createMarked = (pictureLabel, numbers) =>
       html({ text }) {
         return escape(text).replace(allowedTag, "<$1>");
       },
+      // A task has its box in place of the list's own mark.
+      listitem({ task, tokens }) {
+        return `<li${task ? ' class="task"' : ""}>${this.parser.parse(tokens)}</li>\n`;
+      },
       checkbox({ checked }) {
         return checked ? "☑ " : "☐ ";
       },

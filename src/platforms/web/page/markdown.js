@@ -30,7 +30,7 @@ purifier.addHook("afterSanitizeAttributes", (node) => {
 /** Whether a class names the language of code, a kind of its parts, or a footnote. @param {Element} node */
 function isKnownClass({ tagName, className }) {
   if (tagName === "OL") return className === "footnotes";
-  if (tagName === "LI") return /^note-\d{1,4}$/.test(className);
+  if (tagName === "LI") return className === "task" || /^note-\d{1,4}$/.test(className);
   if (tagName === "SUP") return className === "note-ref";
   if (tagName === "CODE") return /^language-[\w+#.-]{1,30}$/.test(className);
   return tagName === "SPAN" && /^hljs-[\w-]{1,30}(?: [\w-]{1,30}_{0,2}){0,2}$/.test(className);
