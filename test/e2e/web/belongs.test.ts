@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { has } from "../../support/requirements.ts";
-import { answerAfter, attach, field, say, send } from "./page-story.ts";
+import { answerAfter, attach, field, say, send, chooseInAccount } from "./page-story.ts";
 import { hanging, usePage, useScriptedPage, whole } from "./use-page.ts";
 
 const typed = (page: Page) => field(page).inputValue();
@@ -257,6 +257,26 @@ describe.skipIf(!has("chromium"))("a connection that was lost", () => {
   });
 });
 
+describe.skipIf(!has("chromium"))("a duplicated window", () => {
+  const { story } = useScriptedPage();
+
+  it("has a draft of its own", async () => {
+    const { page } = await story.open();
+    await field(page).fill("in the first");
+    // A browser that duplicates a window copies what its session has stored, as it does for one that it opens.
+    const [copy] = await Promise.all([
+      page.waitForEvent("popup"),
+      page.evaluate("void window.open(location.href)"),
+    ]);
+    await field(copy).waitFor();
+    expect(await typed(copy)).toBe("");
+    await field(copy).fill("in the second");
+    for (const one of [page, copy]) await one.reload();
+    await expect.poll(() => typed(page)).toBe("in the first");
+    await expect.poll(() => typed(copy)).toBe("in the second");
+  });
+});
+
 describe.skipIf(!has("chromium"))("a login", () => {
   const { story } = useScriptedPage({ settings: { PAGE_PASSWORD: "correct horse" } });
 
@@ -269,7 +289,7 @@ describe.skipIf(!has("chromium"))("a login", () => {
     await story.start();
     await page.reload();
     await expect.poll(() => typed(page)).toBe("in the middle of a");
-    await page.getByRole("button", { name: "Log out" }).click();
+    await chooseInAccount(page, "Log out");
     await page.getByLabel("Password of this page").waitFor();
     await page.reload();
     await page.getByLabel("Password of this page").waitFor();

@@ -13,18 +13,36 @@ const maxDrafts = 50;
 /** A draft that has not changed for this long is one of a window that is gone. */
 const abandonedMs = 24 * 60 * 60 * 1000;
 
+/** How long another window may take to say that it has a name, in milliseconds. */
+const answerMs = 80;
+const windows = new BroadcastChannel("windows");
 /** This window's name in the keys of its drafts. A reload keeps it. */
-const windowId = nameWindow();
+const windowId = await nameWindow();
+windows.addEventListener("message", ({ data }) => {
+  if (data === `whose ${windowId}`) windows.postMessage(`mine ${windowId}`);
+});
 
-function nameWindow() {
+async function nameWindow() {
   try {
-    const id = sessionStorage.getItem("window") ?? makeId();
+    const known = sessionStorage.getItem("window");
+    const id = known === null || (await isTaken(known)) ? makeId() : known;
     sessionStorage.setItem("window", id);
     return id;
   } catch {
     // The browser lets no page store anything.
     return "";
   }
+}
+
+/** Whether another window has this name. A duplicated one begins with a copy of it. @param {string} id */
+function isTaken(id) {
+  const [navigation] = performance.getEntriesByType("navigation");
+  if (navigation instanceof PerformanceNavigationTiming && navigation.type === "reload") return false;
+  return new Promise((resolve) => {
+    windows.addEventListener("message", ({ data }) => data === `mine ${id}` && resolve(true));
+    windows.postMessage(`whose ${id}`);
+    setTimeout(() => resolve(false), answerMs);
+  });
 }
 
 /** @param {string | undefined} account @param {string} chat */
