@@ -76,6 +76,14 @@ export interface ReplyFailure {
   readonly isTemporary?: boolean;
 }
 
+/** The options of {@link Reply.status}. */
+export interface StatusOptions {
+  /** Whether the step takes minutes, so that people must see the words. Default false. */
+  readonly isLong?: boolean;
+  /** The pictures that are being drawn, so that a platform may keep their place. Sizes are in pixels. */
+  readonly drawing?: { readonly count: number; readonly width: number; readonly height: number };
+}
+
 /**
  * A reply that streams. The caller uses `show`, any number of `write`, `status` and `attach`, and then
  * exactly one of `finish`, `fail` and `abandon`. Text is standard Markdown from an untrusted model. The
@@ -90,10 +98,14 @@ export interface Reply {
    */
   show(): Promise<void>;
   /**
-   * Shows a few words on the current step ("Transcribing note.ogg") while there is no text. `isLong` says
-   * that the step takes minutes, so that people must see the words. It must not throw.
+   * Shows a few words on the current step ("Transcribing note.ogg") while there is no text. It must not throw.
    */
-  status(text: string, options?: { readonly isLong?: boolean }): void;
+  status(text: string, options?: StatusOptions): void;
+  /**
+   * Shows what the model has thought so far, before there is text. A platform without it shows no thoughts
+   * that grow. It must not throw.
+   */
+  think?(thoughts: string): void;
   /** Sets the whole content so far, not a delta. The first call is shown at once. It must not throw. */
   write(content: ReplyContent): void;
   /** Shows a file. Resolves when the platform has it. */

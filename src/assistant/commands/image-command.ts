@@ -51,7 +51,11 @@ export async function drawImages(
   const receipt = createReceiptDraft();
   await reply.show();
   const isChange = request.image !== undefined || run.call.pictures !== undefined;
-  reply.status(translate(isChange ? "status.changing-picture" : "status.drawing"));
+  if (isChange) reply.status(translate("status.changing-picture"));
+  else
+    reply.status(translate("status.drawing"), {
+      drawing: { count: request.count ?? 1, ...toPixels(request.size) },
+    });
   const source = isChange ? await readSource(dependencies, run, request.image) : undefined;
   const { prompt, model: wanted, size, count } = request;
   const { name } = run.call;
@@ -84,6 +88,12 @@ export async function drawImages(
   const unshown = await showPictures(dependencies, run.conversationId, parts, reply);
   reply.write({ lead, text: drawn.text, isWhole: true });
   await reply.finish(toEnding(run.conversationId, stored, [...notices, ...unshown]));
+}
+
+/** The size of a picture that is asked for. Most models draw squares where no size is named. */
+function toPixels(size = "1024x1024"): { readonly width: number; readonly height: number } {
+  const [width = 1024, height = 1024] = size.split("x").map(Number);
+  return { width, height };
 }
 
 async function generateImages(

@@ -110,7 +110,10 @@ export async function streamAnswer(
         }
         case "reasoning":
           answer.thoughts = addThoughts(answer.thoughts, event.text);
-          if (answer.text === "") reply.status(translate("status.thinking"));
+          if (answer.text === "") {
+            reply.status(translate("status.thinking"));
+            reply.think?.(answer.thoughts);
+          }
           break;
         case "retract":
           answer.thoughts = addThoughts(answer.thoughts, answer.text);

@@ -107,7 +107,7 @@ export class Feed {
   setText(id: string, text: string): void {
     const item = this.#items.get(id);
     if (item === undefined || item.text === text) return;
-    const { status, ...rest } = item;
+    const { status, drawing: _drawing, ...rest } = item;
     const grown = { ...rest, state: "growing" as const, text };
     if (status !== undefined || item.state !== "growing" || !text.startsWith(item.text)) {
       this.put(grown);
@@ -115,6 +115,26 @@ export class Feed {
     }
     this.#items.set(id, grown);
     this.#publish({ kind: "text", id, at: item.text.length, text: text.slice(item.text.length) });
+  }
+
+  /** Replaces an answer's thoughts, and sends them as {@link setText} sends its text. */
+  setThoughts(id: string, thoughts: string): void {
+    const item = this.#items.get(id);
+    const { thoughts: before = "" } = item ?? {};
+    if (item === undefined || before === thoughts) return;
+    const grown = { ...item, thoughts };
+    if (!thoughts.startsWith(before)) {
+      this.put(grown);
+      return;
+    }
+    this.#items.set(id, grown);
+    this.#publish({
+      kind: "text",
+      id,
+      at: before.length,
+      text: thoughts.slice(before.length),
+      isThought: true,
+    });
   }
 
   /** Caches an answer's file until it is in the history: 64 MB for each conversation, as an LRU cache. */

@@ -276,6 +276,7 @@ export function createWebReply(options: {
   const key = toEventKey(address);
   const id = feed.storedIdOf(toItemId(key, "assistant"));
   let written = "";
+  let thoughts: string | undefined;
   let hasText = false;
   let lastSentAt = -Infinity;
   let timer: NodeJS.Timeout | undefined;
@@ -296,18 +297,19 @@ export function createWebReply(options: {
     );
   }
 
-  function sendText(): void {
+  function send(): void {
     clearTimeout(timer);
     timer = undefined;
     lastSentAt = performance.now();
-    feed.setText(id, written);
+    if (thoughts !== undefined) feed.setThoughts(id, thoughts);
+    if (hasText) feed.setText(id, written);
   }
 
   async function end(last: ItemView): Promise<void> {
     if (isOver) return;
     isOver = true;
     clearTimeout(timer);
-    const { status: _status, ...rest } = last;
+    const { status: _status, drawing: _drawing, ...rest } = last;
     feed.put(rest);
     if (address.isPrivate === true) {
       feed.discard(toItemId(key, "user"));
@@ -321,12 +323,14 @@ export function createWebReply(options: {
     async show() {
       if (isOver) return;
       written = "";
+      thoughts = undefined;
       const {
         failure: _failure,
         retryKey: _retryKey,
         confirm: _confirm,
         actions: _actions,
         status: _status,
+        drawing: _drawing,
         thoughts: _thoughts,
         sources: _sources,
         ...rest
@@ -335,9 +339,17 @@ export function createWebReply(options: {
       feed.put({ ...rest, state: "waiting", text: "", files: [], notices: [] });
       await hooks.saveAddress({ ...address });
     },
-    status(text) {
+    status(text, { drawing } = {}) {
       if (isOver || hooks.isCalm === true) return;
-      feed.put({ ...item(), status: text });
+      const current = item();
+      // A model that thinks says so with each word.
+      if (current.status === text && drawing === undefined && feed.get(id) !== undefined) return;
+      feed.put({ ...current, status: text, ...(drawing === undefined ? {} : { drawing }) });
+    },
+    think(text) {
+      if (isOver || hooks.isCalm === true) return;
+      thoughts = text;
+      timer ??= setTimeout(send, Math.max(0, lastSentAt + minIntervalMs - performance.now()));
     },
     write(content) {
       if (isOver) return;
@@ -345,15 +357,14 @@ export function createWebReply(options: {
       written = content.text;
       if (hooks.isCalm === true) return;
       if (feed.get(id) === undefined) feed.put(item());
-      const { thoughts } = content;
-      if (thoughts !== undefined && thoughts !== item().thoughts) feed.put({ ...item(), thoughts });
+      thoughts = content.thoughts ?? thoughts;
       if (!hasText) {
         hasText = true;
-        sendText();
+        send();
         options.firstText();
         return;
       }
-      timer ??= setTimeout(sendText, Math.max(0, lastSentAt + minIntervalMs - performance.now()));
+      timer ??= setTimeout(send, Math.max(0, lastSentAt + minIntervalMs - performance.now()));
     },
     attach(file) {
       if (isOver) return Promise.resolve();

@@ -2,7 +2,7 @@ import { parseCommandLine } from "../../core/command.ts";
 import { type Form, actionsOf, type ReplyAction } from "../../core/press.ts";
 import type { AnswerSource, ModelOperation } from "../../core/gateway.ts";
 import { toShownSources, type ShownSource } from "../../core/sources.ts";
-import type { ConfirmButton } from "../../core/platform.ts";
+import type { ConfirmButton, StatusOptions } from "../../core/platform.ts";
 import type { Receipt } from "../../core/receipt.ts";
 import type { AnswerVersion, ExcerptPart, MessagePart, Rating, StoredMessage } from "../../core/storage.ts";
 import { toItemId, toPageId } from "./address.ts";
@@ -29,6 +29,8 @@ export interface ItemView {
   readonly thoughts?: string;
   /** What is being done, while there is no text. */
   readonly status?: string;
+  /** The pictures that are being drawn. */
+  readonly drawing?: StatusOptions["drawing"];
   readonly files: readonly FileView[];
   /** The pages that the answer rests on. */
   readonly sources?: readonly ShownSource[];
@@ -83,8 +85,17 @@ export type Change =
    * the one with id `replaces`.
    */
   | { readonly kind: "put"; readonly item: ItemView; readonly replaces?: string; readonly before?: string }
-  /** Appends `text`. `at` is the length before it, by which a page notices that it missed a change. */
-  | { readonly kind: "text"; readonly id: string; readonly at: number; readonly text: string }
+  /**
+   * Appends `text` to an answer's text, or to its thoughts. `at` is the length before it, by which a page
+   * notices that it missed a change.
+   */
+  | {
+      readonly kind: "text";
+      readonly id: string;
+      readonly at: number;
+      readonly text: string;
+      readonly isThought?: true;
+    }
   /** Removes an item. */
   | { readonly kind: "drop"; readonly id: string }
   /** The conversation was deleted. */

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { DashboardData } from "../../../src/operations/dashboard/dashboard-data.ts";
 import { has } from "../../support/requirements.ts";
 import { violations } from "../web/page-axe.ts";
-import { say, type PageStory } from "../web/page-story.ts";
+import { say, type PageStory, chooseInAccount } from "../web/page-story.ts";
 import { usePage, useScriptedPage, whole } from "../web/use-page.ts";
 
 /** How often the dashboard asks for new data, in milliseconds. */
@@ -50,7 +50,7 @@ describe.skipIf(!has("chromium"))("the dashboard", () => {
     expect(JSON.stringify(data)).not.toContain("Juniper");
     await page.getByRole("link", { name: "To the chats" }).click();
     await page.getByRole("textbox", { name: "Message" }).waitFor();
-    await page.getByRole("button", { name: "Settings" }).click();
+    await chooseInAccount(page, "Settings");
     await page.getByRole("link", { name: "Dashboard, for those who run Parley" }).click();
     await page.waitForURL(`${story.url}/admin`);
     await status(page).filter({ hasText: "All is well." }).waitFor();

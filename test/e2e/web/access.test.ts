@@ -10,7 +10,7 @@ import { has } from "../../support/requirements.ts";
 import { silentLog } from "../../support/silent-log.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { violations } from "./page-axe.ts";
-import { answerAfter, field, say, send, type PageStory } from "./page-story.ts";
+import { answerAfter, field, say, send, type PageStory, chooseInAccount } from "./page-story.ts";
 import { usePage } from "./use-page.ts";
 
 describe.skipIf(!has("chromium"))("another site in the same browser", () => {
@@ -101,7 +101,7 @@ describe.skipIf(!has("chromium"))("the page's password", () => {
     await story.start();
     await page.reload();
     await answerAfter(page, 0);
-    await page.getByRole("button", { name: "Log out" }).click();
+    await chooseInAccount(page, "Log out");
     await password(page).waitFor();
   });
 
@@ -193,7 +193,7 @@ describe.skipIf(!has("chromium"))("accounts on the page", () => {
     await page.getByLabel("Password").fill("password of cara");
     await page.keyboard.press("Enter");
 
-    await page.getByRole("button", { name: "Settings" }).click();
+    await chooseInAccount(page, "Settings");
     await page.getByText("Logged in as cara").waitFor();
     await page.getByRole("button", { name: "Change password" }).click();
     const dialog = page.getByRole("dialog", { name: "Change password" });
@@ -210,7 +210,7 @@ describe.skipIf(!has("chromium"))("accounts on the page", () => {
     expect(await say(page, "Still here")).toContain("sandbox");
     await elsewhere.reload();
     await elsewhere.getByLabel("Name").waitFor();
-    await page.getByRole("button", { name: "Log out" }).click();
+    await chooseInAccount(page, "Log out");
     await logIn(page, "cara", "another password");
     await field(page).waitFor();
   });

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { chunk, done, sse } from "../../simulators/gateway/corpus-row.ts";
 import { has } from "../../support/requirements.ts";
-import { answerAfter, attach, field, say, send } from "./page-story.ts";
+import { answerAfter, attach, field, say, send, chooseInAccount } from "./page-story.ts";
 import { usePage, useScriptedPage, whole } from "./use-page.ts";
 
 describe.skipIf(!has("chromium"))("commands on the page", () => {
@@ -76,7 +76,8 @@ describe.skipIf(!has("chromium"))("commands on the page", () => {
     await page.getByRole("textbox", { name: "Message" }).fill("/reset");
     await page.getByRole("button", { name: "Envoyer" }).click();
     await page.getByText("Rien n’a encore été dit ici.").first().waitFor();
-    await page.getByRole("button", { name: "Réglages" }).click();
+    await page.getByRole("button", { name: "Compte et réglages" }).click();
+    await page.getByRole("menuitem", { name: "Réglages" }).click();
     await page.getByText("Modèle de conversation").first().waitFor();
     await page.getByText("Ces réglages concernent").waitFor();
 
@@ -156,7 +157,7 @@ describe.skipIf(!has("chromium"))("the settings of the page", () => {
   it("sets a chat's model, says from where everything is, and resets it", async () => {
     const { page, problems } = await story.open();
     expect(await say(page, "Hello")).toContain("sandbox");
-    await page.getByRole("button", { name: "Settings" }).click();
+    await chooseInAccount(page, "Settings");
     const panel = page.getByRole("dialog", { name: "Settings" });
     await panel.getByRole("radio", { name: "This page" }).check();
     await panel.getByLabel("Language").fill("Deutsch");
@@ -213,14 +214,18 @@ describe.skipIf(!has("chromium"))("the settings of the page", () => {
     const { page, problems } = await story.open({ colorScheme: "light" });
     const background = () => page.evaluate("getComputedStyle(document.body).backgroundColor");
     const light = await background();
-    await page.getByRole("button", { name: "Settings" }).click();
-    await page.getByRole("radio", { name: "Dark" }).check();
+    const choose = async (name: string) => {
+      await page.getByRole("button", { name: "Account and settings: Local chats" }).click();
+      await page.getByRole("menuitemradio", { name }).click();
+      expect(await page.getByRole("menuitemradio", { name, checked: true }).count()).toBe(1);
+      await page.keyboard.press("Escape");
+    };
+    await choose("Dark");
     const dark = await background();
     expect(dark).not.toBe(light);
     await page.reload();
     expect(await background()).toBe(dark);
-    await page.getByRole("button", { name: "Settings" }).click();
-    await page.getByRole("radio", { name: "Like the system" }).check();
+    await choose("Like the system");
     expect(await background()).toBe(light);
     expect(problems).toEqual([]);
   });
@@ -228,7 +233,7 @@ describe.skipIf(!has("chromium"))("the settings of the page", () => {
   it("stays usable on a narrow screen", async () => {
     const { page, problems } = await story.open({ viewport: { width: 360, height: 640 } });
     await page.getByRole("button", { name: "Conversations" }).click();
-    await page.getByRole("button", { name: "Settings" }).click();
+    await chooseInAccount(page, "Settings");
     const panel = page.getByRole("dialog", { name: "Settings" });
     await panel.getByRole("button", { name: "Save" }).waitFor();
     const box = await panel.boundingBox();

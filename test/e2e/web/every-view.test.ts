@@ -4,7 +4,7 @@ import type { WindowOptions } from "../../simulators/browser.ts";
 import { json } from "../../simulators/gateway/corpus-row.ts";
 import { has } from "../../support/requirements.ts";
 import { violations } from "./page-axe.ts";
-import { field, fixturePath, say } from "./page-story.ts";
+import { field, fixturePath, say, chooseInAccount } from "./page-story.ts";
 import { useScriptedPage, whole } from "./use-page.ts";
 
 /** A folder for screenshots to look at. By default none are taken. */
@@ -169,7 +169,11 @@ describe.skipIf(!has("chromium"))("every view of the page", () => {
       await page.getByRole("button", { name: "Keep" }).waitFor();
       await expectSound("delete");
       await page.getByRole("button", { name: "Keep" }).click();
-      await page.getByRole("button", { name: "Settings" }).click();
+      await page.getByRole("button", { name: "Account and settings" }).click();
+      await page.getByRole("menuitemradio", { name: "Dark" }).waitFor();
+      await expectSound("account");
+      await page.keyboard.press("Escape");
+      await chooseInAccount(page, "Settings");
       await page
         .getByRole("dialog")
         .getByRole("button", { name: "Save" })
@@ -198,7 +202,7 @@ async function lookAtDialogs(page: Page, expectSound: (state: string) => Promise
   await search.locator("mark").first().waitFor();
   await expectSound("search");
   await page.keyboard.press("Escape");
-  await page.getByRole("navigation").getByRole("button", { name: "Keyboard shortcuts" }).click();
+  await chooseInAccount(page, "Keyboard shortcuts");
   await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
   await expectSound("shortcuts");
   await page.keyboard.press("Escape");

@@ -4,7 +4,7 @@ import { chunk, done, sse } from "../../simulators/gateway/corpus-row.ts";
 import type { ScriptedAnswer } from "../../simulators/gateway/scripted-gateway.ts";
 import { has } from "../../support/requirements.ts";
 import { violations } from "./page-axe.ts";
-import { answerAfter, attach, chooseInMenu, field, send } from "./page-story.ts";
+import { answerAfter, attach, chooseInMenu, field, send, chooseInAccount } from "./page-story.ts";
 import { hanging, useScriptedPage, whole } from "./use-page.ts";
 
 const refusal: ScriptedAnswer = {
@@ -129,6 +129,50 @@ describe.skipIf(!has("chromium"))("what a model thought", () => {
     await answerAfter(page, 1);
     expect(script.asked.at(-1)).toContain("Hello, **you**!");
     expect(script.asked.at(-1)).not.toContain("A greeting");
+  });
+});
+
+describe.skipIf(!has("chromium"))("an answer that comes", () => {
+  const { story, script } = useScriptedPage({ settings: { IMAGE_MODEL: "m" } });
+
+  it("shows the thoughts before it while they come, and folds them when it begins", async () => {
+    script.answer({
+      ...sse(
+        chunk({ reasoning_content: "First one thing, " }),
+        ...Array.from({ length: 40 }, (_, index) => chunk({ reasoning_content: `then ${index}, ` })),
+        chunk({ content: "Here **it" }),
+      ),
+      after: "hang",
+      eventEveryMs: 25,
+    });
+    const { page } = await story.open();
+    await send(page, "Think aloud");
+    const thoughts = page.locator(".thoughts");
+    await thoughts.getByText("First one thing, then 0").waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.locator(".from-parley strong", { hasText: "it" }).waitFor();
+    await expect.poll(() => thoughts.getAttribute("open")).toBe(null);
+    expect(await page.locator(".from-parley .markdown").innerText()).toBe("Here it");
+    await page.keyboard.press("Escape");
+    await answerAfter(page, 0);
+    await thoughts.getByText("Reasoning").click();
+    await thoughts.getByText("then 39,").waitFor();
+  });
+
+  it("keeps the place of a picture while it is drawn, and its chat is called by what was asked", async () => {
+    script.answer({ body: "", after: "hang" });
+    const { page } = await story.open();
+    await send(page, "/imagine a boat size:1024x512");
+    const frame = page.locator(".frames i");
+    await frame.waitFor();
+    const { width = 0, height = 0 } = (await frame.boundingBox()) ?? {};
+    expect(height).toBeGreaterThan(300);
+    expect(Math.round((10 * width) / height)).toBe(20);
+    expect(await violations(page)).toEqual([]);
+    await page.getByRole("button", { name: "Stop the answer" }).click();
+    await answerAfter(page, 0);
+    expect(await frame.count()).toBe(0);
+    await page.getByRole("navigation").getByRole("link", { name: "a boat", exact: true }).waitFor();
   });
 });
 
@@ -269,7 +313,7 @@ describe.skipIf(!has("chromium"))("what was typed on the page and not sent", () 
 describe.skipIf(!has("chromium"))("what was typed with an account", () => {
   const { story } = useScriptedPage({ settings: { PAGE_PASSWORD: "correct horse" } });
   const password = (page: Page) => page.getByLabel("Password of this page");
-  const logOut = (page: Page) => page.getByRole("button", { name: "Log out" }).click();
+  const logOut = (page: Page) => chooseInAccount(page, "Log out");
   const drafts = (page: Page) => page.evaluate<string>("JSON.stringify({ ...localStorage })");
   const typeSecret = async () => {
     const { page } = await story.open();

@@ -145,6 +145,12 @@ export async function chooseInMenu(page: Page, title: string, item: string): Pro
   await list.getByRole("menuitem", { name: item, exact: true }).click();
 }
 
+/** Chooses an item of the menu at the foot of the list. */
+export async function chooseInAccount(page: Page, item: string): Promise<void> {
+  await page.getByRole("button", { name: "Account and settings" }).click();
+  await page.getByRole("menuitem", { name: item, exact: true }).click();
+}
+
 /** Returns the text of the answer with this index, after it has ended and its Markdown is rendered. */
 export async function answerAfter(page: Page, index: number): Promise<string> {
   const answer = page.locator(".from-parley").nth(index);

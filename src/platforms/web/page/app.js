@@ -269,8 +269,9 @@ export function App({ initial }) {
       onNew=${startNew}
       onSearch=${() => openDialog("search")}
       onOpen=${open}
+      name=${state.accountName ?? translate(state.hasPassword ? "page.account.shared" : "page.account.local")}
       onKeys=${() => openDialog("keys")}
-      onSettings=${() => setDialog("settings")}
+      onSettings=${() => openDialog("settings")}
       onLogOut=${state.hasPassword ? logOut : undefined}
     />
     <main id="main" class="main" inert=${isDrawer && isDrawerOpen}>

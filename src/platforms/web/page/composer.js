@@ -254,7 +254,7 @@ export function Composer(props) {
           rows="1"
           dir="auto"
           aria-label=${translate("page.message")}
-          placeholder=${isNarrow ? translate("page.message.narrow") : translate("page.message.wide")}
+          placeholder=${translate(isNarrow ? (isAnswering ? "page.message" : "page.message.narrow") : "page.message.wide")}
           value=${text}
           autocomplete="off"
           onInput=${(/** @type {InputEvent} */ event) => {

@@ -41,6 +41,8 @@ const paths = {
   settings: "M4 7h9M17 7h3M4 17h3M11 17h9M15 5v4M9 15v4",
   search: "M11 4.5a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13zM16 16l4.5 4.5",
   keyboard: "M3 7h18v11H3zM7 11h.01M11 11h.01M15 11h.01M8 14.5h8",
+  person: "M12 4a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM4.5 20a7.5 7.5 0 0 1 15 0",
+  leave: "M10 4H5v16h5M10 12h10M16 8l4 4-4 4",
   check: "M5 12.5l4.5 4.5L19 7.5",
   swap: "M4 8h15M15 4l4 4-4 4M20 16H5M9 12l-4 4 4 4",
   more: "M5.5 12h.01M12 12h.01M18.5 12h.01",

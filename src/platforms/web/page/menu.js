@@ -7,13 +7,14 @@ import { useId, useRef, useState } from "preact/hooks";
  * @param {object} props
  * @param {string} props.label
  * @param {Parameters<typeof Icon>[0]["name"]} props.icon
+ * @param {string} [props.text] the visible words of the button
  * @param {"menu" | "group"} props.role
  * @param {string} [props.name] a class of the menu
  * @param {{ current: HTMLButtonElement | null }} props.buttonRef
  * @param {() => void} [props.onOpen]
  * @param {(close: () => void) => unknown} props.children returns what is in it while it is open
  */
-export function Menu({ label, icon, role, name, buttonRef, onOpen, children }) {
+export function Menu({ label, icon, text, role, name, buttonRef, onOpen, children }) {
   const id = useId();
   const menu = useRef(/** @type {HTMLDivElement | null} */ (null));
   const [isOpen, setOpen] = useState(false);
@@ -58,7 +59,7 @@ export function Menu({ label, icon, role, name, buttonRef, onOpen, children }) {
       aria-haspopup=${role === "menu" ? "menu" : undefined}
       aria-expanded=${isOpen ? "true" : "false"}
     >
-      <${Icon} name=${icon} />
+      <${Icon} name=${icon} />${text !== undefined && html`<span>${text}</span>`}
     </button>
     <div
       id=${id}

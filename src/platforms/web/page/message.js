@@ -1,5 +1,6 @@
 import { html, classes, isComposing, useAction, withCode, Icon } from "./dom.js";
 import { Foot, Sources } from "./foot.js";
+import { closeHalf } from "./half-markdown.js";
 import { Markdown } from "./lazy-parts.js";
 import { isRunning, noticesOf } from "./thread-state.js";
 import { Time, locale, dayOf, toDayText } from "./times.js";
@@ -55,8 +56,9 @@ function Answer({ item, actions }) {
       onChoose=${(/** @type {number} */ chosen) => setShown({ newest: item, number: versions.length + 1 - chosen })}
     />`;
   return html`
-    ${content.thoughts !== undefined && html`<${Thoughts} text=${content.thoughts} />`}
-    ${content.text !== "" && html`<${Markdown} text=${content.text} />`}
+    ${content.thoughts !== undefined && html`<${Thoughts} text=${content.thoughts} isGrowing=${isGrowing && content.text === ""} />`}
+    ${content.text !== "" && html`<${Markdown} text=${isGrowing ? closeHalf(content.text) : content.text} />`}
+    ${isGrowing && item.drawing !== undefined && html`<${Frames} drawing=${item.drawing} />`}
     <${Files} files=${content.files} onEnlarge=${actions.onEnlarge} />
     <${Sources} sources=${content.sources} />
     ${
@@ -114,12 +116,33 @@ function Versions({ number, count, onChoose }) {
   </div>`;
 }
 
-/** Shows what the model thought before it answered, folded. @param {{ text: string }} props */
-function Thoughts({ text }) {
-  return html`<details class="thoughts">
+/**
+ * Shows what the model thought before it answered. It is open while the thoughts come, with their end in view,
+ * and folds when the answer begins.
+ * @param {{ text: string, isGrowing: boolean }} props
+ */
+function Thoughts({ text, isGrowing }) {
+  const words = useRef(/** @type {HTMLDivElement | null} */ (null));
+  useLayoutEffect(() => {
+    if (isGrowing && words.current !== null) words.current.scrollTop = words.current.scrollHeight;
+  }, [text, isGrowing]);
+  return html`<details class=${classes("thoughts", isGrowing && "is-growing")} open=${isGrowing}>
     <summary>${translate("page.reasoning")}</summary>
-    <div dir="auto">${text}</div>
+    <div dir="auto" ref=${words} tabindex=${isGrowing ? "0" : undefined}>${text}</div>
   </details>`;
+}
+
+/**
+ * Keeps the place of pictures while they are drawn.
+ * @param {{ drawing: NonNullable<Item["drawing"]> }} props
+ */
+function Frames({ drawing: { count, width, height } }) {
+  const frames = Array.from({ length: count }, (_, index) => index);
+  // These are the greatest heights of shown pictures.
+  const widest = ((count === 1 ? 380 : 200) * width) / height;
+  return html`<div class="frames" aria-hidden="true">
+    ${frames.map((index) => html`<i key=${index} style=${{ aspectRatio: `${width} / ${height}`, width: `${Math.min(width, widest)}px` }}></i>`)}
+  </div>`;
 }
 
 /** The message is queued. @param {{ item: Item, onTakeBack: (item: Item) => Promise<void> }} props */

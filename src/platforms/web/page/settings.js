@@ -118,7 +118,6 @@ export function SettingsPanel({ conversationId, accountName, onClose }) {
                 })}
               </section>`,
           )}
-          <${ThemeChoice} />
           ${account.section}
           <p><a href="/admin">${translate("page.dashboard")}</a></p>
         </div>
@@ -133,42 +132,6 @@ export function SettingsPanel({ conversationId, accountName, onClose }) {
       </form>
     </dialog>
     ${account.dialog}`;
-}
-
-/** Chooses the theme, which applies to this browser at once. @see theme.js */
-function ThemeChoice() {
-  const [chosen, setChosen] = useState(() => document.documentElement.dataset["theme"] ?? "");
-  const themes = [
-    { theme: "", label: translate("page.theme.system") },
-    { theme: "light", label: translate("page.theme.light") },
-    { theme: "dark", label: translate("page.theme.dark") },
-  ];
-  /** @param {string} theme */
-  const choose = (theme) => {
-    setChosen(theme);
-    if (theme === "") {
-      localStorage.removeItem("theme");
-      delete document.documentElement.dataset["theme"];
-    } else {
-      localStorage.setItem("theme", theme);
-      document.documentElement.dataset["theme"] = theme;
-    }
-  };
-  return html`<fieldset class="scopes">
-    <legend>${translate("page.theme")}</legend>
-    ${themes.map(
-      ({ theme, label }) =>
-        html`<label key=${theme}>
-          <input
-            type="radio"
-            name="theme"
-            value=${theme}
-            checked=${theme === chosen}
-            onChange=${() => choose(theme)}
-          />${label}
-        </label>`,
-    )}
-  </fieldset>`;
 }
 
 /**

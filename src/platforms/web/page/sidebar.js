@@ -1,3 +1,4 @@
+import { AccountMenu } from "./account-menu.js";
 import { call, loadConversations, postTo } from "./api.js";
 import { html, classes, Icon } from "./dom.js";
 import { Deletion, Renaming } from "./lazy-parts.js";
@@ -18,12 +19,13 @@ import { useLayoutEffect, useRef, useState, useEffect, useCallback } from "preac
  * @param {() => void} props.onNew
  * @param {() => void} props.onSearch
  * @param {(id: string) => void} props.onOpen
+ * @param {string} props.name of the account that is logged in, or what stands for it
  * @param {() => void} props.onKeys
  * @param {() => void} props.onSettings
  * @param {(() => void) | undefined} props.onLogOut
  */
 export function Sidebar(props) {
-  const { chats, running, currentId, isOpen, isDrawer } = props;
+  const { chats, running, currentId, isOpen, isDrawer, name } = props;
   const { onClose, onNew, onSearch, onOpen, onKeys, onSettings, onLogOut } = props;
   const newButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const isHidden = isDrawer && !isOpen;
@@ -101,18 +103,7 @@ export function Sidebar(props) {
         }
       </div>
       ${groups.length === 0 && html`<p class="sidebar-empty">${translate("page.no-conversations")}</p>`}
-      <button type="button" class="quiet side-action keys" onClick=${onKeys}>
-        <${Icon} name="keyboard" />${translate("page.keys")}<kbd aria-hidden="true">?</kbd>
-      </button>
-      <button type="button" class="quiet side-action" onClick=${onSettings}>
-        <${Icon} name="settings" />${translate("page.settings")}
-      </button>
-      ${
-        onLogOut !== undefined &&
-        html`<button type="button" class="quiet side-action" onClick=${onLogOut}>
-          ${translate("page.log-out")}
-        </button>`
-      }
+      <${AccountMenu} name=${name} onSettings=${onSettings} onKeys=${onKeys} onLogOut=${onLogOut} />
     </nav>
   `;
 }

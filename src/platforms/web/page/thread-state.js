@@ -32,9 +32,11 @@ export function applyChange(thread, change) {
       return { ...thread, items: thread.items.filter((item) => item.id !== change.id) };
     case "text": {
       const item = thread.items.find((other) => other.id === change.id);
-      if (item === undefined || item.text.length !== change.at) return undefined;
+      const before = change.isThought === true ? (item?.thoughts ?? "") : item?.text;
+      if (item === undefined || before?.length !== change.at) return undefined;
+      const text = before + change.text;
       /** @type {Item} */
-      const grown = { ...item, text: item.text + change.text };
+      const grown = { ...item, ...(change.isThought === true ? { thoughts: text } : { text }) };
       return { ...thread, items: thread.items.map((other) => (other === item ? grown : other)) };
     }
     default:
