@@ -3,6 +3,9 @@ import { Menu } from "./menu.js";
 import { translate } from "./words.js";
 import { useRef, useState } from "preact/hooks";
 
+/** A touch screen alone has no keys. */
+const hasKeys = !window.matchMedia("(hover: none)").matches;
+
 /**
  * Shows who is logged in, as a button that opens a menu: settings, shortcuts, the theme of this browser, and
  * the way out.
@@ -35,7 +38,7 @@ export function AccountMenu({ name, onSettings, onKeys, onLogOut }) {
       };
       return html`
         ${item("settings", translate("page.settings"), then(onSettings))}
-        ${item("keyboard", translate("page.keys"), then(onKeys))}
+        ${hasKeys && item("keyboard", translate("page.keys"), then(onKeys))}
         <${ThemeChoice} />
         ${onLogOut !== undefined && item("leave", translate("page.log-out"), then(onLogOut))}
       `;

@@ -19,8 +19,14 @@ const windows = new BroadcastChannel("windows");
 /** This window's name in the keys of its drafts. A reload keeps it. */
 const windowId = await nameWindow();
 windows.addEventListener("message", ({ data }) => {
-  if (data === `whose ${windowId}`) windows.postMessage(`mine ${windowId}`);
+  if (data === `whose ${windowId}`) tell(`mine ${windowId}`);
 });
+
+/** Tells the other windows something. @param {string} words */
+function tell(words) {
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel is of one origin
+  windows.postMessage(words);
+}
 
 async function nameWindow() {
   try {
@@ -40,7 +46,7 @@ function isTaken(id) {
   if (navigation instanceof PerformanceNavigationTiming && navigation.type === "reload") return false;
   return new Promise((resolve) => {
     windows.addEventListener("message", ({ data }) => data === `mine ${id}` && resolve(true));
-    windows.postMessage(`whose ${id}`);
+    tell(`whose ${id}`);
     setTimeout(() => resolve(false), answerMs);
   });
 }

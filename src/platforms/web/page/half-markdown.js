@@ -36,7 +36,7 @@ function isMarker(line) {
   const words = line.trim();
   if (words === "" || words.length > 12) return false;
   const isNumber = words.endsWith(".") && Number.isInteger(Number(words.slice(0, -1)));
-  return isNumber || [...words].every((char) => "-*+=#>`~_".includes(char));
+  return isNumber || words.split("").every((char) => "-*+=#>`~_".includes(char));
 }
 
 /** Whether the line below a table's head is not there yet. @param {readonly string[]} lines */
@@ -50,8 +50,8 @@ function isHalfTable(lines) {
 /** The marks of emphasis, the longer ones first. */
 const marks = ["***", "**", "__", "~~", "*", "_"];
 
-/** @param {string} text */
-function closeInline(text) {
+/** @param {string} text @param {boolean} mayLink whether a link without its end is shown as its words */
+function closeInline(text, mayLink = true) {
   /** @type {string[]} */
   const open = [];
   /** Where a link may have begun, and what was open there. */
@@ -72,9 +72,10 @@ function closeInline(text) {
     else if (char === "[") {
       label = at;
       at += 1;
-    } else if (char === "]" && label !== -1) {
+    } else if (char === "]" && label !== -1 && mayLink) {
       const end = text.charAt(at + 1) === "(" ? text.indexOf(")", at) : at;
-      if (end === -1) return closeInline(text.slice(0, startOf(text, label)) + text.slice(label + 1, at));
+      if (end === -1)
+        return closeInline(text.slice(0, startOf(text, label)) + text.slice(label + 1, at), false);
       label = -1;
       at = end + 1;
     } else {
@@ -86,7 +87,8 @@ function closeInline(text) {
   if (ticks !== "") {
     return text.endsWith(ticks) ? text.slice(0, -ticks.length) : `${text}${ticks}`;
   }
-  if (label !== -1) return closeInline(text.slice(0, startOf(text, label)) + text.slice(label + 1));
+  if (label !== -1 && mayLink)
+    return closeInline(text.slice(0, startOf(text, label)) + text.slice(label + 1), false);
   return closeMarks(text, open);
 }
 

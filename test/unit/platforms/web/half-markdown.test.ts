@@ -1,6 +1,5 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { growthOf } from "../../../support/growth.ts";
 import { loadPageModule } from "./page-module.ts";
 
 const { createBlockParser } = await loadPageModule<{
@@ -27,6 +26,7 @@ describe("the end of an answer that grows", () => {
     ["**See [the page](https://exa", "**See the page**"],
     ["A ![boat](https://exa", "A boat"],
     ["- [ ] Draft\n- [x] Rev", "- [ ] Draft\n- [x] Rev"],
+    ["Two [[in", "Two [in"],
     ["Steps:\n-", "Steps:"],
     ["Steps:\n\n1.", "Steps:\n"],
     ["Above\n\n##", "Above\n"],
