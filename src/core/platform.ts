@@ -98,7 +98,8 @@ export interface Reply {
    */
   show(): Promise<void>;
   /**
-   * Shows a few words on the current step ("Transcribing note.ogg") while there is no text. It must not throw.
+   * Shows a few words on the current step ("Transcribing note.ogg") while there is no text. It must not
+   * throw.
    */
   status(text: string, options?: StatusOptions): void;
   /**

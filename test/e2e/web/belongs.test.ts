@@ -263,7 +263,7 @@ describe.skipIf(!has("chromium"))("a duplicated window", () => {
   it("has a draft of its own", async () => {
     const { page } = await story.open();
     await field(page).fill("in the first");
-    // A browser that duplicates a window copies what its session has stored, as it does for one that it opens.
+    // A browser copies what the session has stored into a duplicated window, and into one that it opens.
     const [copy] = await Promise.all([
       page.waitForEvent("popup"),
       page.evaluate("void window.open(location.href)"),

@@ -104,7 +104,13 @@ function startOf(text, label) {
   return text.charAt(label - 1) === "!" ? label - 1 : label;
 }
 
-/** Opens or closes emphasis. @param {string} text @param {number} at @param {string} mark @param {string[]} open */
+/**
+ * Opens or closes emphasis.
+ * @param {string} text
+ * @param {number} at
+ * @param {string} mark
+ * @param {string[]} open
+ */
 function take(text, at, mark, open) {
   const before = text.charAt(at - 1);
   const after = text.charAt(at + mark.length);

@@ -117,8 +117,8 @@ function Versions({ number, count, onChoose }) {
 }
 
 /**
- * Shows what the model thought before it answered. It is open while the thoughts come, with their end in view,
- * and folds when the answer begins.
+ * Shows what the model thought before it answered. It is open while the thoughts come, with their end in
+ * view, and folds when the answer begins.
  * @param {{ text: string, isGrowing: boolean }} props
  */
 function Thoughts({ text, isGrowing }) {
