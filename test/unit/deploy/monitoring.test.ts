@@ -43,6 +43,7 @@ async function readMetrics(): Promise<Map<string, Set<string>>> {
     { kind: "refused", platform: "slack", code: "busy" },
     { kind: "retried", operation: "chat", code: "gateway-rate-limited", seconds: 1 },
     { kind: "asked", operation: "chat", outcome: "stop", model: "m", usage, seconds: 1 },
+    { kind: "charged", model: "m", usage },
   ];
   for (const event of happened) metrics.take(event);
   const { body } = await metrics.text();
