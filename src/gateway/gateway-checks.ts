@@ -186,7 +186,7 @@ function priceFindings(
   return [
     hasBudgets
       ? warning("Price", `${text}, so budgets count a high one`, unpricedRemedy(unpriced))
-      : right("Price", `${text}, so costs are shown at a high one (MODEL_PRICES sets it)`),
+      : right("Price", `${text}, so a high one is shown; ${unpricedRemedy(unpriced)}`),
   ];
 }
 
