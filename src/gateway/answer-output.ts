@@ -65,8 +65,11 @@ export function createAnswerOutput(options: AnswerOutputOptions) {
     } catch (error) {
       if (timeouts.signal.aborted) throw error;
       pushText(source);
-      lost = imageNotice(error);
-      events.push({ kind: "notice", text: lost });
+      // Models write paths as examples, too. One that is no picture of the gateway is text.
+      if (!url.startsWith("/")) {
+        lost = imageNotice(error);
+        events.push({ kind: "notice", text: lost });
+      }
     }
     timeouts.resume();
   };

@@ -136,7 +136,8 @@ export function createGatewayClient(options: GatewayClientOptions): GatewayClien
     baseUrl: toVersionedUrl(baseUrl),
   };
   const trustedHosts = new Set([new URL(baseUrl).host, ...(options.imageHosts ?? [])]);
-  const isTrustedLink = (url: string): boolean => URL.canParse(url) && trustedHosts.has(new URL(url).host);
+  const isTrustedLink = (url: string): boolean =>
+    URL.canParse(url, baseUrl) && trustedHosts.has(new URL(url, baseUrl).host);
 
   return {
     chat: createChat({ ...context, images, isTrustedLink, fallbacks: fallbacks.chat ?? [] }),

@@ -146,13 +146,14 @@ type State = "text" | "alt" | "start" | "address" | "data" | "bare" | "skip-data
 const maxAltChars = 500;
 const maxAddressChars = 4096;
 const partChars = 2048;
-const addressHeads = ["data:", "http://", "https://"];
+/** A path is one of the gateway's. */
+const addressHeads = ["data:", "http://", "https://", "/"];
 
 /**
  * Extracts images from text that arrives in parts. Buffers text from `![` to `)`, and from a bare
  * `data:image/` to its end, so that no base64 is shown. Text that turns out to be no image is released
- * unchanged. So are images with http URLs inside code or of hosts that are not trusted, since a download
- * would tell the host whatever the model wrote into the URL. The time is linear in the text, however it is
+ * unchanged. So are images with http URLs or paths inside code or of hosts that are not trusted, since a
+ * download would tell the host whatever the model wrote into the URL. The time is linear in the text, however it is
  * split.
  * @param maxDataChars longer data URIs are dropped and reported as `lost-image`
  */
@@ -252,7 +253,7 @@ export function createInlineImages(maxDataChars: number, isTrusted: (url: string
           const rest = text.slice(at + 1);
           const source = buffered.join("");
           const url = toUrl(source.slice(source.indexOf("](") + 2, -1));
-          const isLink = /^https?:\/\//i.test(url) && !source.includes(pictureUriMark);
+          const isLink = /^(?:https?:\/)?\//i.test(url) && !source.includes(pictureUriMark);
           if (!isLink || code.isInside() || !isTrusted(url)) return releaseMark(rest);
           takeBuffered();
           state = "text";

