@@ -16,6 +16,9 @@ export const intents = {
   messageContent: 1 << 15,
 } as const;
 
+/** A name that only a proxy knows is reached over TLS, as Discord's own is. */
+export const socketScheme = (host: string): string => (host.startsWith("127.0.0.1:") ? "ws" : "wss");
+
 /** How many packets a client may send on one connection in a minute. */
 const maxPackets = 120;
 /** How many servers are sent at once after READY. The others follow as the client reads them. */
@@ -211,7 +214,7 @@ export function createGateway(server: Server, world: World, options: GatewayOpti
       guilds: guilds.map(({ id }) => ({ id, unavailable: true })),
       session_id: session.id,
       session_type: "normal",
-      resume_gateway_url: `ws://${host}/resume`,
+      resume_gateway_url: `${socketScheme(host)}://${host}/resume`,
       application: { id: world.applicationId, flags: 0 },
       private_channels: [],
       relationships: [],

@@ -1,4 +1,5 @@
 import { ApiError, invalidForm } from "./api-error.ts";
+import { socketScheme } from "./gateway.ts";
 import type { Route } from "./http.ts";
 import {
   checkLocalizations,
@@ -27,7 +28,7 @@ export function applicationRoutes(
       handle: ({ host }) => ({
         status: 200,
         body: {
-          url: `ws://${host}/gateway`,
+          url: `${socketScheme(host)}://${host}/gateway`,
           shards: sessions.recommendedShards,
           session_start_limit: sessions.limit(),
         },
