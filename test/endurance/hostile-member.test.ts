@@ -1,5 +1,7 @@
+import { fork, type ChildProcess } from "node:child_process";
 import { createServer, type Server } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
+import { join } from "node:path";
 import sharp from "sharp";
 import { afterEach, expect, it } from "vitest";
 import { runParley, type RunningParley } from "../e2e/process/run-parley.ts";
@@ -7,17 +9,24 @@ import { createDiscordSimulator, type DiscordSimulator } from "../simulators/dis
 import { until } from "../simulators/discord/until.ts";
 import { flacBomb, m4aBomb, opusBomb, webmBomb } from "../support/audio-bombs.ts";
 import { makeOpenDocument } from "../support/documents.ts";
+import type { StrangersDeeds } from "./soak/hostile-stranger.ts";
 import { residentBytes, residentBytesOfFamily } from "./soak/memory.ts";
+import { measureSlowdown } from "./soak/processor-share.ts";
 
-/** One member attacks for so long. */
+/** A member and a stranger attack for so long. */
 const attackMs = 60_000;
+/** The stranger comes when Parley has compiled what the member makes it run, and attacks as long. */
+const strangerAfterMs = 10_000;
 const askEveryMs = 3000;
 
 let discord: DiscordSimulator | undefined;
 let gateway: Server | undefined;
 let parley: RunningParley | undefined;
 let sockets: Socket[] = [];
+let stranger: ChildProcess | undefined;
 afterEach(async () => {
+  stranger?.kill("SIGKILL");
+  stranger = undefined;
   for (const socket of sockets) socket.destroy();
   sockets = [];
   await parley?.remove();
@@ -82,7 +91,7 @@ async function hostileFiles(): Promise<{ readonly name: string; readonly bytes: 
   ];
 }
 
-it("one member who does everything at once for a minute delays nobody past 3 s, and keeps Parley's process below 700 MB", async () => {
+it("one member and one stranger who do everything at once for a minute delay nobody past 3 s, and keep Parley's process below 800 MB", async (context) => {
   const [simulator, baseUrl, files] = await Promise.all([
     createDiscordSimulator(),
     startGateway(),
@@ -98,6 +107,8 @@ it("one member who does everything at once for a minute delays nobody past 3 s, 
       CHAT_MODEL: "m",
       TRANSCRIPTION_MODEL: "ears",
       TURNS_PERSON_MINUTE: "1000",
+      PAGE: "on",
+      PAGE_PASSWORD: "a password of the page",
     },
   });
   await parley.says(/Ready\./);
@@ -139,23 +150,32 @@ it("one member who does everything at once for a minute delays nobody past 3 s, 
     askedAt.set(label, Date.now());
     people[index]!.sends({ channel: rooms[index]!, text: `what? ${label}`, mentionBot: true });
   };
+  let deeds: StrangersDeeds = { sentBytes: 0, connections: 0, readBytes: 0 };
+  const letStrangerIn = (): ChildProcess =>
+    fork(join(import.meta.dirname, "soak", "hostile-stranger.ts"), [page?.[1] ?? ""]).on(
+      "message",
+      (told) => (deeds = told as StrangersDeeds),
+    );
+  const slowdown = measureSlowdown(parley.process.pid!);
   let mostBytes = 0;
   let mostBytesOfFamily = 0;
   const startedAt = Date.now();
-  const isOver = (): boolean => Date.now() - startedAt >= attackMs;
+  const isOver = (): boolean => Date.now() - startedAt >= strangerAfterMs + attackMs;
   let nextAsk = startedAt + 3000;
   await until(isOver, {
-    timeoutMs: attackMs + 30_000,
+    timeoutMs: strangerAfterMs + attackMs + 30_000,
     between: async () => {
       const pid = parley?.process.pid;
       mostBytes = Math.max(mostBytes, residentBytes(pid) ?? Infinity);
       mostBytesOfFamily = Math.max(mostBytesOfFamily, residentBytesOfFamily(pid) ?? Infinity);
       if ((Date.now() - startedAt) / 100 > attacks) attack();
+      if (Date.now() - startedAt >= strangerAfterMs) stranger ??= letStrangerIn();
       if (Date.now() < nextAsk) return;
       nextAsk += askEveryMs / people.length;
       ask();
     },
   });
+  const slowed = slowdown();
   const firstWords = () => {
     const shown = new Map<string, number>();
     for (const { json, at, status } of simulator.requests) {
@@ -174,8 +194,17 @@ it("one member who does everything at once for a minute delays nobody past 3 s, 
   const answers = dens.flatMap((den) => [den, ...den.threads()].flatMap((place) => place.fromBot()));
   // Some attacks were answered: not all of them were refused.
   expect(answers.length).toBeGreaterThan(20);
-  expect(p95).toBeLessThan(3000);
+  // The stranger was served, was disconnected, and came back.
+  expect(deeds.sentBytes).toBeGreaterThan(1_000_000);
+  expect(deeds.readBytes).toBeGreaterThan(100_000);
+  expect(deeds.connections).toBeGreaterThan(50);
   // Other processes decode large pictures and long recordings, and end. Only the family includes them.
-  expect(mostBytes).toBeLessThan(700_000_000);
-  expect(mostBytesOfFamily).toBeLessThan(1_300_000_000);
+  expect(mostBytes).toBeLessThan(800_000_000);
+  expect(mostBytesOfFamily).toBeLessThan(1_500_000_000);
+  // With half of its speed Parley cannot do what is asked of it here, and the queue says nothing of it.
+  context.skip(
+    slowed > 2,
+    `other programs slow Parley by a factor of ${slowed.toFixed(1)}: p95 ${p95} ms is not judged`,
+  );
+  expect(p95).toBeLessThan(3000);
 }, 180_000);
