@@ -153,8 +153,8 @@ const addressHeads = ["data:", "http://", "https://", "/"];
  * Extracts images from text that arrives in parts. Buffers text from `![` to `)`, and from a bare
  * `data:image/` to its end, so that no base64 is shown. Text that turns out to be no image is released
  * unchanged. So are images with http URLs or paths inside code or of hosts that are not trusted, since a
- * download would tell the host whatever the model wrote into the URL. The time is linear in the text, however it is
- * split.
+ * download would tell the host whatever the model wrote into the URL. The time is linear in the text, however
+ * it is split.
  * @param maxDataChars longer data URIs are dropped and reported as `lost-image`
  */
 export function createInlineImages(maxDataChars: number, isTrusted: (url: string) => boolean) {
