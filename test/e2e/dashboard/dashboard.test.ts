@@ -99,6 +99,30 @@ describe.skipIf(!has("chromium"))("the dashboard", () => {
     expect(await page.evaluate<string>("document.documentElement.lang")).toBe("de");
   });
 
+  it("shows all digits at its axes, whatever the language writes around them", async () => {
+    const { page } = await story.open({ locale: "de-DE" });
+    // What a canvas shows can only be seen where it is drawn.
+    await page.addInitScript(`
+      globalThis.cutOff = [];
+      globalThis.drawn = [];
+      const { fillText } = CanvasRenderingContext2D.prototype;
+      CanvasRenderingContext2D.prototype.fillText = function (text, x, ...rest) {
+        globalThis.drawn.push(text);
+        if (this.textAlign === "right" && x < this.measureText(text).width) globalThis.cutOff.push(text);
+        return fillText.call(this, text, x, ...rest);
+      };
+    `);
+    await page.route("**/admin/data", async (route) => {
+      const data = (await (await route.fetch()).json()) as DashboardData;
+      const today = new Date(data.time).toISOString().slice(0, 10);
+      const days = [{ ...data.usage?.total, day: today, costUsd: 12_345.67 }];
+      await route.fulfill({ json: { ...data, usage: { ...data.usage, days } } });
+    });
+    await page.goto(`${story.url}/admin`);
+    await expect.poll(() => page.evaluate<string[]>("globalThis.drawn")).toContain("10.000,00\u00A0$");
+    expect(await page.evaluate<string[]>("globalThis.cutOff")).toEqual([]);
+  });
+
   it("says so when Parley does not respond, and goes on when it is back", async () => {
     const { page } = await story.open({ isTimed: true });
     await openDashboard(story, page);

@@ -392,6 +392,19 @@ await refresh();
 /** A line of a plot. Its colour is a CSS property. @typedef {{ label: string, color: string }} Line */
 
 /**
+ * Returns the width of an axis in pixels, for which its widest label has room.
+ * @param {uPlot} plot
+ * @param {readonly string[] | null} labels
+ * @param {number} index
+ */
+function widthOf({ ctx, axes }, labels, index) {
+  const axis = axes[index];
+  ctx.font = String(axis?.font?.[0] ?? ctx.font);
+  const widest = Math.max(0, ...(labels ?? []).map((label) => ctx.measureText(label).width));
+  return Math.max(64, Math.ceil(widest / devicePixelRatio) + (axis?.ticks?.size ?? 0) + (axis?.gap ?? 0));
+}
+
+/**
  * Draws lines over time into an element, or changes what is drawn there.
  * @param {string} id
  * @param {readonly Line[]} lines
@@ -451,7 +464,7 @@ function draw(id, lines, data, { from, to, format = number, isDaily = false }) {
       ],
       axes: [
         { ...axis, values: isDaily ? "{MM}-{DD}" : "{HH}:{mm}" },
-        { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => format(tick)) },
+        { ...axis, size: widthOf, values: (_, ticks) => ticks.map((tick) => format(tick)) },
       ],
       // Days are those of UTC.
       ...(isDaily
