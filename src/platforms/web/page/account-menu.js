@@ -1,49 +1,37 @@
 import { html, Icon } from "./dom.js";
-import { Menu } from "./menu.js";
 import { translate } from "./words.js";
-import { useRef, useState } from "preact/hooks";
-
-/** A touch screen alone has no keys. */
-const hasKeys = !window.matchMedia("(hover: none)").matches;
+import { useState } from "preact/hooks";
 
 /**
- * Shows who is logged in, as a button that opens a menu: settings, shortcuts, the theme of this browser, and
- * the way out.
+ * Shows what is in the menu of the account: settings, shortcuts, the theme of this browser, and the way out.
  * @param {object} props
- * @param {string} props.name
+ * @param {() => void} props.close
  * @param {() => void} props.onSettings
  * @param {() => void} props.onKeys
  * @param {(() => void) | undefined} props.onLogOut
  */
-export function AccountMenu({ name, onSettings, onKeys, onLogOut }) {
-  const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
+export function AccountItems({ close, onSettings, onKeys, onLogOut }) {
   /** @param {Parameters<typeof Icon>[0]["name"]} icon @param {string} label @param {() => void} onTake */
   const item = (icon, label, onTake) =>
-    html`<button type="button" role="menuitem" tabindex="-1" onClick=${onTake}>
-      <${Icon} name=${icon} />${label}
-    </button>`;
-  return html`<${Menu}
-    buttonRef=${button}
-    icon="person"
-    role="menu"
-    name="account-menu"
-    text=${name}
-    label=${translate("page.account.menu", { name })}
-  >
-    ${(/** @type {() => void} */ close) => {
-      /** @param {() => void} onTake */
-      const then = (onTake) => () => {
+    html`<button
+      type="button"
+      role="menuitem"
+      tabindex="-1"
+      onClick=${() => {
         close();
         onTake();
-      };
-      return html`
-        ${item("settings", translate("page.settings"), then(onSettings))}
-        ${hasKeys && item("keyboard", translate("page.keys"), then(onKeys))}
-        <${ThemeChoice} />
-        ${onLogOut !== undefined && item("leave", translate("page.log-out"), then(onLogOut))}
-      `;
-    }}
-  <//>`;
+      }}
+    >
+      <${Icon} name=${icon} />${label}
+    </button>`;
+  // A touch screen alone has no keys.
+  const hasKeys = !window.matchMedia("(hover: none)").matches;
+  return html`
+    ${item("settings", translate("page.settings"), onSettings)}
+    ${hasKeys && item("keyboard", translate("page.keys"), onKeys)}
+    <${ThemeChoice} />
+    ${onLogOut !== undefined && item("leave", translate("page.log-out"), onLogOut)}
+  `;
 }
 
 /** Chooses the theme, which applies to this browser at once. @see theme.js */

@@ -8,7 +8,7 @@ import { toSpoken, ChatMenu, Lightbox, SearchDialog, SettingsPanel, ShortcutsDia
 import { ModelPicker, useModel } from "./model-picker.js";
 import { focusComposer, useShortcuts } from "./shortcuts.js";
 import { isRunning, noticesOf, useThread } from "./thread-state.js";
-import { showItem, ThreadView } from "./thread.js";
+import { ThreadView } from "./thread.js";
 import { translate } from "./words.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
@@ -244,8 +244,10 @@ export function App({ initial }) {
 
   useEffect(() => {
     if (wantedItem === "" || !thread.isLoaded) return;
-    if (showItem(wantedItem) || !thread.mayHaveMore || maxMessages >= maxMessagesSent) setWantedItem("");
-    else setMaxMessages(maxMessagesSent);
+    void import("./show-item.js").then(({ showItem }) => {
+      if (showItem(wantedItem) || !thread.mayHaveMore || maxMessages >= maxMessagesSent) setWantedItem("");
+      else setMaxMessages(maxMessagesSent);
+    });
   }, [wantedItem, thread, maxMessages]);
 
   const title = current?.title ?? translate("page.new-chat");

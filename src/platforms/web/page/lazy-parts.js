@@ -86,6 +86,9 @@ export const RecorderBar = lazy(() => import("./recorder.js"), "RecorderBar", { 
 export const Lightbox = lazy(() => import("./lightbox.js"), "Lightbox", { styles: ["lightbox"] });
 export const Preview = lazy(() => import("./lightbox.js"), "Preview", { styles: ["preview"] });
 export const ChatMenu = lazy(chatMenu, "ChatMenu", { styles: ["chat-menu"] });
+export const AccountItems = lazy(() => import("./account-menu.js"), "AccountItems", {
+  styles: ["account-menu"],
+});
 export const Renaming = lazy(chatMenu, "Renaming");
 export const Deletion = lazy(chatMenu, "Deletion");
 export const MessageList = lazy(() => import("./message.js"), "MessageList", {
@@ -99,7 +102,7 @@ export const Markdown = lazy(markdown, "Markdown", {
 
 /** Loads what messages are shown with. */
 export async function loadMessageParts() {
-  await Promise.all([Markdown.load(), MessageList.load(), ChatMenu.load()]);
+  await Promise.all([Markdown.load(), MessageList.load(), ChatMenu.load(), AccountItems.load()]);
 }
 
 /**

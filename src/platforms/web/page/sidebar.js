@@ -1,7 +1,6 @@
-import { AccountMenu } from "./account-menu.js";
 import { call, loadConversations, postTo } from "./api.js";
 import { html, classes, Icon } from "./dom.js";
-import { Deletion, Renaming } from "./lazy-parts.js";
+import { AccountItems, Deletion, Renaming } from "./lazy-parts.js";
 import { Menu } from "./menu.js";
 import { controlKey } from "./shortcuts.js";
 import { translate, language } from "./words.js";
@@ -27,6 +26,7 @@ import { useLayoutEffect, useRef, useState, useEffect, useCallback } from "preac
 export function Sidebar(props) {
   const { chats, running, currentId, isOpen, isDrawer, name } = props;
   const { onClose, onNew, onSearch, onOpen, onKeys, onSettings, onLogOut } = props;
+  const accountButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const newButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const isHidden = isDrawer && !isOpen;
   const closeButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
@@ -103,7 +103,16 @@ export function Sidebar(props) {
         }
       </div>
       ${groups.length === 0 && html`<p class="sidebar-empty">${translate("page.no-conversations")}</p>`}
-      <${AccountMenu} name=${name} onSettings=${onSettings} onKeys=${onKeys} onLogOut=${onLogOut} />
+      <${Menu}
+        buttonRef=${accountButton}
+        icon="person"
+        role="menu"
+        name="account-menu"
+        text=${name}
+        label=${translate("page.account.menu", { name })}
+      >
+        ${(/** @type {() => void} */ close) => html`<${AccountItems} close=${close} ...${{ onSettings, onKeys, onLogOut }} />`}
+      <//>
     </nav>
   `;
 }
