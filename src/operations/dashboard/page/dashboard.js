@@ -399,7 +399,7 @@ await refresh();
  */
 function widthOf({ ctx, axes }, labels, index) {
   const axis = axes[index];
-  ctx.font = String(axis?.font?.[0] ?? ctx.font);
+  ctx.font = axis?.font?.[0] ?? ctx.font;
   const widest = Math.max(0, ...(labels ?? []).map((label) => ctx.measureText(label).width));
   return Math.max(64, Math.ceil(widest / devicePixelRatio) + (axis?.ticks?.size ?? 0) + (axis?.gap ?? 0));
 }
