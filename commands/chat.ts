@@ -18,6 +18,6 @@ export default defineCommand({
     const rule = await services.ruleHere();
     const opened = translate(message === undefined ? "chat.opened" : "chat.opened.go-on");
     const words = rule === undefined ? [] : [describeRule({ ...rule, isPeoples: false })];
-    await services.say([opened, ...words].join(" "), { notices });
+    return await services.say([opened, ...words].join(" "), { notices });
   },
 });

@@ -11,6 +11,6 @@ export default defineCommand({
   run: async ({ services }) => {
     await services.leaveThread();
     const rule = (await services.ruleHere()) ?? { answerTo: "addressed", isPeoples: true };
-    await services.say(translate("dismiss.done", { rule: describeRule(rule) }));
+    return await services.say(translate("dismiss.done", { rule: describeRule(rule) }));
   },
 });

@@ -25,10 +25,9 @@ export default defineCommand({
     if (options.confirm !== true && !isConfirmed) {
       const found = await services.countForgettable(where);
       if (isNothing(found)) {
-        await services.say(translate("forget.nothing", { place }), { isStored: false });
-        return;
+        return await services.say(translate("forget.nothing", { place }), { isStored: false });
       }
-      await services.say(
+      return await services.say(
         [
           translate((await services.help()).isForOne ? "forget.ask.alone" : "forget.ask", {
             what: sumOf(found),
@@ -43,10 +42,9 @@ export default defineCommand({
               : translate("forget.button.count", { count: found.messages }),
         },
       );
-      return;
     }
     const removed = await services.forget(where);
-    await services.say(
+    return await services.say(
       isNothing(removed)
         ? translate("forget.was-nothing", { place })
         : translate("forget.removed", { place, what: sumOf(removed) }),

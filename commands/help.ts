@@ -44,7 +44,7 @@ export default defineCommand({
     };
     const text =
       options.command === undefined ? toOverview(facts) : toCommandHelp(facts, find(facts, options.command));
-    await services.say(text, { isStored: false });
+    return await services.say(text, { isStored: false });
   },
 });
 

@@ -39,7 +39,7 @@ export default defineCommand({
             });
     const rest =
       found.length > maxShown ? [translate("models.more", { count: found.length - maxShown })] : [];
-    await services.say([head, ...lines, ...rest].join("\n"));
+    return await services.say([head, ...lines, ...rest].join("\n"));
   },
 });
 

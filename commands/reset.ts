@@ -8,6 +8,6 @@ export default defineCommand({
   visibility: "public",
   run: async ({ services }) => {
     const isReset = await services.reset();
-    await services.say(translate(isReset ? "reset.done" : "reset.nothing"));
+    return await services.say(translate(isReset ? "reset.done" : "reset.nothing"));
   },
 });

@@ -33,14 +33,15 @@ export default defineCommand({
     const setting = name !== undefined && isSettingName(name) ? name : undefined;
     if (setting !== undefined && value !== undefined) {
       const layer = whom === undefined ? undefined : layerOf[whom];
-      await services.say(await services.changeSetting({ name: setting, value, layer }), { isStored: false });
-      return;
+      return await services.say(await services.changeSetting({ name: setting, value, layer }), {
+        isStored: false,
+      });
     }
     const { markdown, forms } = await services.describeSettings(setting);
     const hint =
       setting === undefined
         ? translate("settings.hint")
         : translate("settings.hint.one", { command: `\`/settings name:${setting} value:… for:…\`` });
-    await services.say(`${markdown}\n\n${hint}`, { isStored: false, forms });
+    return await services.say(`${markdown}\n\n${hint}`, { isStored: false, forms });
   },
 });

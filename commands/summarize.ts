@@ -30,7 +30,7 @@ export default defineCommand({
         detail: { command: call.name, option: "since", problem: translate("summarize.since") },
       });
     }
-    await services.summarize({ what: options.what, since });
+    return await services.summarize({ what: options.what, since });
   },
 });
 

@@ -1,6 +1,7 @@
 import { invalidOption } from "../src/core/command-input.ts";
 import { defineCommand, type Command } from "../src/core/command.ts";
 import type { CommandServices } from "../src/core/command-services.ts";
+import type { Result } from "../src/core/result.ts";
 import type { UsageRow } from "../src/core/spending.ts";
 import {
   toUsageCsv,
@@ -54,8 +55,7 @@ const usage: Command = defineCommand({
     const { by, csv = false, who } = options;
     const isDetailed = by !== undefined || csv || [options.period, options.from, options.to].some(isGiven);
     if (!isDetailed && who === undefined) {
-      await showSummary(services);
-      return;
+      return await showSummary(services);
     }
     const ofEverybody = who === undefined ? services.isAdmin() : who === "everybody";
     const period = periodOf(options, toUtcDay(services.now()));
@@ -66,11 +66,13 @@ const usage: Command = defineCommand({
     const title = `**${translate(`usage.title.${whose}`, days)}**`;
     if (csv) {
       const name = `usage-${period.fromDay}-${period.toDay}.csv`;
-      await services.usage(query, (rows) => showCsv(services, rows, { title, name }));
-      return;
+      return await services.usage(query, (rows) => showCsv(services, rows, { title, name }));
     }
     const grouping = dimension ?? (ofEverybody ? "person" : "day");
-    await showTable(services, await services.usage(query, toGroups(grouping)), { title, by: grouping });
+    return await showTable(services, await services.usage(query, toGroups(grouping)), {
+      title,
+      by: grouping,
+    });
   },
 });
 export default usage;
@@ -89,7 +91,7 @@ const toGroups =
   };
 
 /** Mine today and this month; for an admin everybody's too. */
-async function showSummary(services: CommandServices): Promise<void> {
+async function showSummary(services: CommandServices): Promise<Result> {
   const today = toUtcDay(services.now());
   const month = { fromDay: `${today.slice(0, 7)}-01`, toDay: today };
   const parts: string[] = [];
@@ -102,17 +104,16 @@ async function showSummary(services: CommandServices): Promise<void> {
   }
   parts.push([...footnotes(shown), ...budgetLines(await services.budgets())].join("\n"));
   if (services.isAdmin()) parts.push(translate("usage.break-down"));
-  await services.say(parts.join("\n\n"), { isStored: false });
+  return await services.say(parts.join("\n\n"), { isStored: false });
 }
 
 async function showTable(
   services: CommandServices,
   groups: readonly UsageGroup[],
   { title, by }: { readonly title: string; readonly by: UsageDimension },
-): Promise<void> {
+): Promise<Result> {
   if (groups.length === 0) {
-    await services.say(`${title}\n\n${translate("usage.nothing")}`, { isStored: false });
-    return;
+    return await services.say(`${title}\n\n${translate("usage.nothing")}`, { isStored: false });
   }
   // These are the latest days, or the most expensive groups of another kind.
   const top = by === "day" ? groups.slice(-maxGroups) : groups.slice(0, maxGroups);
@@ -122,7 +123,7 @@ async function showTable(
       ? await services.namesOf(top.map(({ key }) => key))
       : new Map<string, string>();
   const table = usageTable({ by, top, others, names });
-  await services.say(
+  return await services.say(
     [title, table, footnotes(groups).join("\n")].filter((part) => part !== "").join("\n\n"),
     {
       isStored: false,
@@ -134,7 +135,7 @@ async function showCsv(
   services: CommandServices,
   rows: readonly UsageRow[],
   { title, name }: { readonly title: string; readonly name: string },
-): Promise<void> {
+): Promise<Result> {
   // If there are too many rows, the latest are kept.
   const kept = rows.slice(-maxCsvRows);
   const ids = new Set<string>();
@@ -144,7 +145,7 @@ async function showCsv(
   const bytes = await toBytes(toUsageCsv(kept, names));
   const left = rows.length - kept.length;
   const note = left === 0 ? "" : ` ${translate("usage.rows.left", { count: left })}`;
-  await services.say(`${translate("usage.rows", { title, count: kept.length })}${note}`, {
+  return await services.say(`${translate("usage.rows", { title, count: kept.length })}${note}`, {
     isStored: false,
     files: [
       {

@@ -7,10 +7,16 @@ import type { IncomingEvent } from "../core/events.ts";
 import type { Gateway } from "../core/gateway.ts";
 import type { Inbox } from "../core/inbox.ts";
 import type { SettingsStore } from "../core/layered-settings.ts";
-import type { ConversationHistory, Platform, ReceiveOptions, Receiver } from "../core/platform.ts";
+import type {
+  ConversationHistory,
+  OpenQuestion,
+  Platform,
+  ReceiveOptions,
+  Receiver,
+} from "../core/platform.ts";
 import type { SpendingLedger } from "../core/spending.ts";
 import type { Archive, Conversations, ConversationLabels, ConversationQueue } from "../core/storage.ts";
-import { noTracer, type Log, type Meter, type Tracer } from "../core/telemetry.ts";
+import { noTracer, type Log, type Meter, type Span, type Tracer } from "../core/telemetry.ts";
 import { systemClock } from "../support/clock.ts";
 import type { AllowedModels } from "./access/access.ts";
 import {
@@ -27,12 +33,11 @@ import {
 } from "./access/budgets.ts";
 import { createBranch } from "./actions/branch.ts";
 import { createPress } from "./actions/press.ts";
-import { createMessageChanges, createPrepareEdits } from "./scheduling/message-changes.ts";
-import type { PendingTurn } from "./scheduling/pending-turn.ts";
+import { createMessageChanges } from "./scheduling/message-changes.ts";
 import { createEventIntake, type IntakeLimits } from "./scheduling/event-intake.ts";
-import { createRecovery, createTurnScheduler, type TurnScheduler } from "./scheduling/turn-scheduler.ts";
-import { createBatchRunner } from "./scheduling/run-batch.ts";
-import { createSteering, withStopWatch } from "./scheduling/steer-turn.ts";
+import { createTurnLoop, type TurnLoop } from "./scheduling/turn-loop.ts";
+import { createAttemptRunner } from "./scheduling/run-attempt.ts";
+import { createSteering } from "./scheduling/steer-turn.ts";
 import { createLayeredSettings } from "./settings/layered-settings.ts";
 import type { DeploymentChat } from "./settings/settings-reader.ts";
 import { createTokenFactors } from "./turn/context-window.ts";
@@ -41,7 +46,8 @@ import { createModelChoice, suggestModels, type ModelSettings } from "./turn/mod
 import { createHeardAside } from "./turn/read-room.ts";
 import { createRefusalMemory } from "./turn/refusals.ts";
 import { createSumUp } from "./turn/sum-up.ts";
-import { messageIds, toShownMessages } from "./turn/stored-messages.ts";
+import { messageIds } from "../core/message-ids.ts";
+import { toShownMessages } from "./turn/stored-messages.ts";
 import type { RoomBounds } from "./turn/turn.ts";
 import { createRecent } from "../support/recent.ts";
 
@@ -107,6 +113,7 @@ interface AssistantLoad {
 const defaultRoom: RoomBounds = { maxMessages: 100, maxChars: 24_000 };
 
 const maxSeenNames = 10_000;
+const maxArrivals = 1000;
 
 /** The core of the bot: it accepts events durably and answers each once. @see docs/architecture.md */
 export interface Assistant extends Receiver {
@@ -126,7 +133,7 @@ export interface Assistant extends Receiver {
 }
 
 export function createAssistant(options: AssistantOptions): Assistant {
-  const { access, allowedModels, commands, conversations, gateway, inbox, log, queue, spending } = options;
+  const { access, allowedModels, commands, conversations, gateway, inbox, log, spending } = options;
   const { tracer = noTracer, clock = systemClock } = options;
   const { ledger } = spending;
   const now = (): number => clock.now();
@@ -181,10 +188,16 @@ export function createAssistant(options: AssistantOptions): Assistant {
     turnRate: createTurnRate({ ledger, max: spending.turnsPersonMinute, now }),
   };
   const warnings = createBudgetWarnings(shared);
-  const schedule = (turn: PendingTurn): void => scheduler.schedule(turn);
-  const runBatch = createBatchRunner({
+  /** Traces that began when events arrived, until their turns begin. */
+  const arrivals = createRecent<Span>(maxArrivals);
+  const attempts = createAttemptRunner({
     ...shared,
     warnings,
+    takeArrival(key) {
+      const arrival = arrivals.get(key);
+      arrivals.delete(key);
+      return arrival;
+    },
     dependencies: {
       ...shared,
       help: { ...options.help, turnsPersonMinute: spending.turnsPersonMinute },
@@ -196,20 +209,15 @@ export function createAssistant(options: AssistantOptions): Assistant {
     // A message that a command starts in its caller's name is part of the command, so it is not counted.
     // Where it is refused, a Retry of the command sends it again.
     receive(event) {
-      if (scheduler.isStopping()) throw new ParleyError("stopping", "the process is stopping");
+      if (loop.isStopping()) throw new ParleyError("stopping", "the process is stopping");
       return keep(event, { isCounted: false, canResend: true });
     },
-    schedule,
   });
-  const scheduler: TurnScheduler = createTurnScheduler({
-    ...shared,
-    prepare: createPrepareEdits({ ...shared, schedule }),
-    runBatch: queue.isShared ? withStopWatch(runBatch, shared) : runBatch,
-  });
-  const scheduling = { ...shared, scheduler };
-  const recover = createRecovery(scheduling);
+  const loop: TurnLoop = createTurnLoop({ ...shared, attempts });
+  const scheduling = { ...shared, loop };
   const keep = createEventIntake({
     ...scheduling,
+    keepArrival: (key, arrival) => void arrivals.set(key, arrival),
     onSeen: ({ author }) => void seenNames.set(author.id, author.name),
   });
 
@@ -217,8 +225,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
     incoming: IncomingEvent,
     { isForLater = false, ...receiveOptions }: ReceiveOptions = {},
   ): Promise<"accepted" | "duplicate"> {
-    if (isForLater || !scheduler.isStopping())
-      return await keep(incoming, { ...receiveOptions, isCounted: true });
+    if (isForLater || !loop.isStopping()) return await keep(incoming, { ...receiveOptions, isCounted: true });
     const refusal = new ParleyError("stopping", "the process is stopping");
     // Messages are delivered again, or looked up after the next start.
     if (incoming.kind === "message") throw refusal;
@@ -233,32 +240,32 @@ export function createAssistant(options: AssistantOptions): Assistant {
     }),
     ...createMessageChanges({ ...scheduling, settings: options.settings }),
     receive,
-    recover,
+    recover: (platformId) => loop.round(platformId),
     async stop(stopOptions) {
-      const abandoned = await scheduler.stop(stopOptions);
+      const abandoned = await loop.stop(stopOptions);
       budgets.close();
       return abandoned;
     },
     addPlatform(platform) {
       platforms.set(platform.id, platform);
     },
-    pending: () => scheduler.inFlight.size,
-    load: () => ({ turns: scheduler.load(), gatewayCalls: shared.admission.load() }),
+    pending: () => loop.inFlight.size,
+    load: () => ({ turns: loop.load(), gatewayCalls: shared.admission.load() }),
     // A conversation whose first message was just accepted has no messages until its turn stores them.
     knows: async (conversationId) =>
-      (await conversations.exists(conversationId)) || (await inbox.listOpenIn(conversationId)).length > 0,
-    placeMessage: createPlacing({ rules: settings.threads, askedAt: scheduler.inFlight.askedAt }),
+      (await conversations.exists(conversationId)) || (await inbox.openIn(conversationId)).length > 0,
+    placeMessage: createPlacing({ rules: settings.threads, askedAt: loop.inFlight.askedAt }),
     heardAside: createHeardAside(conversations),
     async conversationOf(key) {
-      const [entry] = await inbox.lookUp([key]);
-      return entry?.event.conversationId;
+      const [record] = await inbox.read([key]);
+      return record === undefined || record.state === "erased" ? undefined : record.event.conversationId;
     },
     placeSettings: (place) => settings.rules.settingsOf(place),
     formOffers: (by, conversationId) => settings.forms.offers(by, conversationId),
     branch: createBranch(shared),
     overview: createPersonOverview(shared),
     labelConversation: createLabelConversation(shared),
-    isStopping: scheduler.isStopping,
+    isStopping: loop.isStopping,
     suggestModels: (query, wanted) => suggestModels(models.allowed(gateway.knownModels()), query, wanted),
   };
 }
@@ -300,7 +307,7 @@ const maxListed = 200;
 export function createConversationHistory(
   conversations: Conversations,
   archive: Pick<Archive, "exportConversation">,
-  inbox: Pick<Inbox, "listOpenIn">,
+  inbox: Pick<Inbox, "openIn" | "read">,
   restored: ConversationHistory["restored"],
 ): ConversationHistory {
   return {
@@ -310,11 +317,19 @@ export function createConversationHistory(
     },
     question: (conversationId, key) => conversations.find(conversationId, messageIds.user(key)),
     async openQuestions(conversationId) {
-      const open = await inbox.listOpenIn(conversationId);
-      const begun = new Set(open.flatMap(({ turn }) => turn?.keys ?? []));
-      return open
-        .filter(({ state }) => state !== "withdrawn")
-        .map(({ event }) => ({ event, hasBegun: begun.has(event.key) }));
+      const open = await inbox.openIn(conversationId);
+      const joinedKeys = open.flatMap(
+        ({ event, turn }) => turn?.keys.filter((key) => key !== event.key) ?? [],
+      );
+      const joined = joinedKeys.length === 0 ? [] : await inbox.read(joinedKeys);
+      return open.flatMap((record): OpenQuestion[] => {
+        const { event, turn } = record;
+        if (turn === undefined) return [{ event, hasBegun: false }];
+        const asked = turn.keys.flatMap((key) =>
+          [record, ...joined].filter((one) => one.event.key === key && one.state !== "erased"),
+        );
+        return asked.map((one) => ({ event: one.event, hasBegun: true }));
+      });
     },
     conversations: (prefix, query) => conversations.list(prefix, { max: maxListed, ...query }),
     export: (conversationId) => archive.exportConversation(conversationId),

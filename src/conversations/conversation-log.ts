@@ -1,7 +1,5 @@
 import { createHash } from "node:crypto";
 import {
-  boundVersions,
-  toVersions,
   maxRecentChars,
   type Conversations,
   type ConversationSettings,
@@ -20,7 +18,6 @@ import { ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
 import type { KeyedQueue } from "../support/queues.ts";
 import type { BlobStore } from "./blobs.ts";
-import type { WriteCondition } from "./backend.ts";
 import {
   indexActivity,
   indexAuthor,
@@ -31,10 +28,11 @@ import {
   toConversationTitle,
   newestFirst,
 } from "./conversation-index.ts";
-import { type Change, type KeyValueStore, entryAt, indexes, platformOf } from "./key-value.ts";
+import { type KeyValueStore, entryAt, indexes, platformOf } from "./key-value.ts";
 import { outliving } from "./retention.ts";
 import { createTextSearch, type TextSearch } from "./text-search.ts";
-import { createRollingSummary, replaceWithoutSummary } from "./rolling-summary.ts";
+import { createRollingSummary } from "./rolling-summary.ts";
+import { createLogPlanner, type WritePlan } from "./log-plan.ts";
 import { createSlots, type Head, type Slot, toMessage } from "./slots.ts";
 import { systemClock } from "../support/clock.ts";
 
@@ -62,70 +60,14 @@ const maxConflicts = 10_000;
 export function createConversationLog(options: ConversationLogOptions): Conversations {
   const { store, blobs, log, writers, clock = systemClock, retentionMs } = options;
   const outlivingMs = outliving(retentionMs);
+  const planLog = createLogPlanner(store, retentionMs);
   const slots = createSlots(store);
 
-  /**
-   * The changes of a conversation's settings that a message notes, which may be none, and the condition that
-   * nobody else has changed the settings.
-   */
-  const toNoting = async (
-    conversationId: string,
-    { within, room }: NotedWithMessage,
-    isFirst: boolean,
-  ): Promise<{ readonly changes: readonly Change[]; readonly unchanged?: WriteCondition }> => {
-    const places = isFirst ? within : undefined;
-    if (places === undefined && room === undefined) return { changes: [] };
-    const at = entryAt.settings(conversationId);
-    const { value: before, unchanged } = await store.observe<ConversationSettings>(at);
-    const merged: ConversationSettings = {
-      ...before,
-      ...(room === undefined ? {} : { room: { ...before?.room, ...room } }),
-      ...(before?.within !== undefined || places === undefined ? {} : { within: places }),
-    };
-    const changes: Change[] = [
-      { kind: "set", at, value: merged, ttlMs: outlivingMs },
-      ...indexPlaces(conversationId, before?.within ?? [], merged.within ?? []),
-    ];
-    return { changes, unchanged };
-  };
-
   const append = async (conversationId: string, message: StoredMessage, noted: NotedWithMessage = {}) => {
-    const id = entryAt.messageId(conversationId, message.id);
-    const head = await slots.head(conversationId);
-    const isFirst = head === undefined;
-    let noting = await toNoting(conversationId, noted, isFirst);
-    let position = head?.next ?? 0;
-    for (let conflict = 0; conflict < maxConflicts; conflict++) {
-      const slot = entryAt.slot(conversationId, position);
-      const failed = await store.writeIf(
-        [id, slot, ...(noting.unchanged === undefined ? [] : [noting.unchanged])],
-        [
-          { kind: "set", at: slot, value: message, ttlMs: retentionMs },
-          { kind: "set", at: id, value: position, ttlMs: retentionMs },
-          {
-            kind: "set",
-            at: entryAt.head(conversationId),
-            value: {
-              next: position + 1,
-              ...(retentionMs === undefined ? { keptFrom: head?.keptFrom ?? position } : {}),
-            } satisfies Head,
-            ttlMs: outlivingMs,
-          },
-          ...(outlivingMs === undefined || noting.unchanged !== undefined
-            ? []
-            : [{ kind: "keep", at: entryAt.settings(conversationId), ttlMs: outlivingMs } as const]),
-          ...noting.changes,
-          ...indexActivity(conversationId, systemClock.now()),
-          ...(message.author === undefined ? [] : indexAuthor(conversationId, message.author.id)),
-        ],
-      );
-      if (failed === undefined) return "appended";
-      if (failed === id) return "duplicate";
-      if (failed === noting.unchanged) {
-        noting = await toNoting(conversationId, noted, isFirst);
-        continue;
-      }
-      position = await slots.firstFree(conversationId, position + 1);
+    for (let conflicts = 0; conflicts < maxConflicts; conflicts++) {
+      const plan = await planLog(conversationId, [{ message }], { noted, conflicts });
+      if (plan.refused.length > 0) return "duplicate";
+      if ((await store.writeIf(plan.conditions, plan.changes)) === undefined) return "appended";
     }
     throw new ParleyError("store-unavailable", "other processes kept taking the end of the conversation");
   };
@@ -143,6 +85,15 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
     return { before, unchanged, isNew: before === undefined && !hasHead };
   };
 
+  /** What was said before a reset is not answered anew. */
+  const planWithoutLast = async (conversationId: string): Promise<WritePlan> => {
+    const at = entryAt.head(conversationId);
+    const { value: head, unchanged } = await store.observe<Head>(at);
+    if (head?.last === undefined) return { conditions: [], changes: [] };
+    const { last: _last, ...value } = head;
+    return { conditions: [unchanged], changes: [{ kind: "set", at, value, ttlMs: "kept" }] };
+  };
+
   const saveSettings: Conversations["saveSettings"] = (conversationId, change, resolves) =>
     writers.run(conversationId, async () => {
       for (;;) {
@@ -150,16 +101,17 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
         const settings = typeof change === "function" ? change(before ?? {}) : change;
         if (settings === undefined) return;
         const merged = { ...before, ...settings };
+        const isReset = settings.resetAfter !== undefined;
+        const reset = isReset ? await planWithoutLast(conversationId) : { conditions: [], changes: [] };
         const failed = await store.writeIf(
-          [unchanged],
+          [unchanged, ...reset.conditions],
           [
             { kind: "set", at: entryAt.settings(conversationId), value: merged, ttlMs: outlivingMs },
             ...(isNew ? indexActivity(conversationId, systemClock.now()) : []),
             ...indexPlaces(conversationId, before?.within ?? [], merged.within ?? []),
             // Nothing from before a reset is sent to a model.
-            ...(settings.resetAfter === undefined
-              ? []
-              : [{ kind: "delete", at: entryAt.summary(conversationId) } as const]),
+            ...(isReset ? [{ kind: "delete", at: entryAt.summary(conversationId) } as const] : []),
+            ...reset.changes,
             ...(before?.isPinned === merged.isPinned
               ? []
               : indexPin(conversationId, merged.isPinned === true)),
@@ -174,21 +126,6 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
     async append(conversationId, message, noted) {
       return writers.run(conversationId, () => append(conversationId, message, noted));
     },
-    replace: (conversationId, message, earlier = "erased") =>
-      writers.run(conversationId, async () => {
-        if ((await append(conversationId, message)) === "appended") return "appended";
-        const id = entryAt.messageId(conversationId, message.id);
-        const position = await store.get<number>(id.space, id.key);
-        if (position === undefined || position < 0) return "refused";
-        const isReplaced = await replaceWithoutSummary(store, conversationId, position, (before) =>
-          before.id === message.id && (before.attempt ?? 0) <= (message.attempt ?? 0)
-            ? replacing(message, before, earlier)
-            : undefined,
-        );
-        if (!isReplaced) return "refused";
-        await store.backend.scrub();
-        return "replaced";
-      }),
     ...createRollingSummary({ store, retentionMs }),
     async recent(conversationId, { maxMessages, maxChars = maxRecentChars }) {
       return slots.last(conversationId, maxMessages, maxChars);
@@ -198,19 +135,6 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
       const id = entryAt.messageId(conversationId, messageId);
       const position = await store.get<number>(id.space, id.key);
       return position === undefined ? undefined : slots.at(conversationId, position);
-    },
-    async setShownAs(conversationId, messageId, keys) {
-      const id = entryAt.messageId(conversationId, messageId);
-      const position = await store.get<number>(id.space, id.key);
-      if (position === undefined) return;
-      // This is durable, because it says which deletions on the platform are not those of the message.
-      await store.update<Slot>(entryAt.slot(conversationId, position), (slot) => {
-        // It was erased, and its position may hold another message.
-        if ("forgotten" in slot || slot.id !== messageId) return undefined;
-        return (slot.shownAs ?? []).join(" ") === keys.join(" ")
-          ? undefined
-          : { ...slot, shownAs: [...keys] };
-      });
     },
     async rate(conversationId, messageId, { personId, rating }) {
       const id = entryAt.messageId(conversationId, messageId);
@@ -263,19 +187,6 @@ export function createConversationLog(options: ConversationLogOptions): Conversa
       return blobs.get(conversationId, hash);
     },
   };
-}
-
-/** The message with the versions that it has in place of `before`. */
-function replacing(
-  message: StoredMessage,
-  before: StoredMessage,
-  earlier: "erased" | "version" | "continued",
-): StoredMessage {
-  if (earlier === "erased") return message;
-  // After a stop in between, the same attempt may have stored its answer twice.
-  const isAnother = earlier === "version" && before.attempt !== message.attempt;
-  const versions = boundVersions([...(before.versions ?? []), ...(isAnother ? toVersions(before) : [])]);
-  return versions.length === 0 ? message : { ...message, versions };
 }
 
 /** How many conversations are searched at once. */

@@ -1,4 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
+import { ParleyError } from "../core/errors.ts";
+import type { IncomingEvent } from "../core/events.ts";
+import type { InboxRecord } from "../core/inbox.ts";
 import type { LayerValues } from "../core/layered-settings.ts";
 import { raterOf, ratingBy } from "../core/raters.ts";
 import type { SpendingLedger } from "../core/spending.ts";
@@ -12,8 +15,17 @@ import type {
 import type { KeyedQueue } from "../support/queues.ts";
 import type { BlobStore } from "./blobs.ts";
 import { indexAuthor, unindexAuthor, unindexConversation, readMembers } from "./conversation-index.ts";
-import { eraseAnsweredEvents } from "./inbox.ts";
-import { batchSize, type Change, type KeyValueStore, writeBatches, entryAt, indexes } from "./key-value.ts";
+import { eraseRecord } from "./inbox-record.ts";
+import {
+  batchSize,
+  type Change,
+  type KeyValueStore,
+  type Observed,
+  writeBatches,
+  entryAt,
+  indexes,
+} from "./key-value.ts";
+import { toLast } from "./log-plan.ts";
 import { blobHashes, outliving } from "./retention.ts";
 import { replaceWithoutSummary, writeWithoutSummary } from "./rolling-summary.ts";
 import { type Slots, createSlots, type Head, type Slot, type Tombstone } from "./slots.ts";
@@ -22,7 +34,14 @@ import { type Slots, createSlots, type Head, type Slot, type Tombstone } from ".
  * The erasing part of {@link Archive}. Erased data is removed from the service's files too. Each method can
  * be repeated after a crash and completes the work. Running turns may write again, so let them end first.
  */
-export type Erasure = Omit<Archive, "exportConversation">;
+export interface Erasure extends Omit<Archive, "exportConversation"> {
+  /** Erases the files that only this message shows, apart from those that it keeps. */
+  readonly eraseFilesOf: (
+    conversationId: string,
+    message: StoredMessage,
+    kept?: StoredMessage,
+  ) => Promise<void>;
+}
 
 /** The options of the erasure. */
 interface ErasureOptions {
@@ -62,28 +81,73 @@ export function createErasure(options: ErasureOptions): Erasure {
     return (await store.hasMany("blob", keys)).filter(Boolean).length;
   };
 
+  /**
+   * Erases the records of events that are over, whose keys stay duplicates. Open ones stay, because the
+   * request to erase is one of them.
+   */
+  const eraseRecords = async (keys: readonly string[]): Promise<void> => {
+    for (let from = 0; from < keys.length; from += batchSize) {
+      const batch = keys.slice(from, from + batchSize);
+      for (;;) {
+        const found = (await store.observeAll(batch.map(entryAt.event))) as readonly Observed<InboxRecord>[];
+        const over = found.flatMap(({ value, damage, unchanged }, index) => {
+          const isOver = value?.state === "over" || (value?.state === "joined" && value.isInLog === true);
+          return isOver || damage !== undefined ? [{ key: batch[index]!, value, unchanged }] : [];
+        });
+        const failed = await store.writeIf(
+          over.map(({ unchanged }) => unchanged),
+          over.flatMap(({ key, value }) => eraseRecord(key, value)),
+        );
+        if (failed === undefined) break;
+      }
+    }
+  };
+
+  /** Erases events that are over, of which no log knows, and which could be asked again. */
+  const eraseRepeatable = async (isSelected: (event: IncomingEvent) => boolean): Promise<void> => {
+    const keys = await readMembers(store, indexes.repeatable);
+    const found = await store.inspectMany<InboxRecord>("inbox", keys);
+    const selected = found.flatMap((record) =>
+      record === undefined || record instanceof ParleyError || !isSelected(record.event) ? [] : [record],
+    );
+    await eraseRecords(selected.map(({ event }) => event.key));
+  };
+
   /** Makes missing messages of the conversation not count as damage from now on. */
   const allowGaps = async (conversationId: string): Promise<Change[]> => {
     const head = await slots.head(conversationId);
     if (head?.keptFrom === undefined) return [];
     const at = entryAt.head(conversationId);
-    return [{ kind: "set", at, value: { next: head.next } satisfies Head, ttlMs: outliving(retentionMs) }];
+    return [
+      {
+        kind: "set",
+        at,
+        value: { next: head.next, ...toLast(head) } satisfies Head,
+        ttlMs: outliving(retentionMs),
+      },
+    ];
   };
 
   const eraseConversation = async (conversationId: string): Promise<ErasureReport> => {
     // If the erasure is interrupted, the erased messages must not look lost.
     const changes: Change[] = [...(await allowGaps(conversationId))];
     let messages = 0;
+    // A lone call is stored under its own key.
+    const keys = new Set([conversationId]);
     for await (const { position, message, id } of slots.all(conversationId)) {
-      if (message !== undefined) messages++;
+      if (message !== undefined) {
+        messages++;
+        keys.add(message.turnKey);
+      }
       if (id !== undefined) changes.push({ kind: "delete", at: entryAt.messageId(conversationId, id) });
       changes.push({ kind: "delete", at: entryAt.slot(conversationId, position) });
     }
     const hashes = await blobHashes(store, conversationId);
     const blobCount = await countBlobs(conversationId, hashes);
     await eraseBlobs(conversationId, hashes);
+    await eraseRecords([...keys]);
+    await eraseRepeatable((event) => event.conversationId === conversationId);
     await writeBatches(store, changes);
-    await eraseAnsweredEvents(store, { conversationId });
     // These are erased last, because an interrupted deletion can be found and completed while they exist.
     await store.write([
       { kind: "delete", at: entryAt.head(conversationId) },
@@ -108,6 +172,7 @@ export function createErasure(options: ErasureOptions): Erasure {
     await eraseFromSettings(conversationId, selected, isFirstSelected);
     // The tombstones expire before the messages around them.
     if (retentionMs !== undefined) await writeBatches(store, await allowGaps(conversationId));
+    await eraseRecords(selected.flatMap(({ message }) => (message.role === "user" ? [message.turnKey] : [])));
     for (let from = 0; from < selected.length; from += batchSize) {
       const batch = selected.slice(from, from + batchSize);
       await writeWithoutSummary(
@@ -123,6 +188,17 @@ export function createErasure(options: ErasureOptions): Erasure {
       );
     }
     return { ...nothing, messages: selected.length, blobs: hashes.length };
+  };
+
+  /** Erases the files that only this message shows, apart from those that it keeps. */
+  const eraseFilesOf: Erasure["eraseFilesOf"] = async (conversationId, message, kept) => {
+    const staying = new Set(kept === undefined ? [] : hashesOf(kept));
+    if (hashesOf(message).every((hash) => staying.has(hash))) return;
+    const scan = await scanConversation(slots, conversationId, ({ id }) => id === message.id);
+    await eraseBlobs(
+      conversationId,
+      scan.hashes.filter((hash) => !staying.has(hash)),
+    );
   };
 
   /** Removes a person's ratings from answers. */
@@ -192,6 +268,8 @@ export function createErasure(options: ErasureOptions): Erasure {
     const { ids, shownAs = [], withLooseFiles = false } = removed;
     const [allIds, allShownAs] = [new Set(ids), new Set(shownAs)];
     await refuseLate(conversationId, ids);
+    const isSweep = ids.length === 0 && shownAs.length === 0;
+    if (isSweep && (await blobHashes(store, conversationId)).length === 0) return nothing;
     const scan = await scanConversation(
       slots,
       conversationId,
@@ -276,6 +354,7 @@ export function createErasure(options: ErasureOptions): Erasure {
   };
 
   return {
+    eraseFilesOf,
     async deleteConversation(conversationId) {
       const report = await writers.run(conversationId, () => eraseConversation(conversationId));
       await store.backend.scrub();
@@ -285,7 +364,11 @@ export function createErasure(options: ErasureOptions): Erasure {
       const report = await overConversations({ conversationId, authorId }, (id) =>
         writers.run(id, () => forgetIn(id, authorId)),
       );
-      await eraseAnsweredEvents(store, { conversationId, authorId });
+      await eraseRepeatable(
+        (event) =>
+          isByEither(event, authorId) &&
+          (conversationId === undefined || event.conversationId === conversationId),
+      );
       if (conversationId === undefined) await spending.forgetPerson(authorId);
       const own = conversationId === undefined ? await countSettings(authorId) : nothing;
       if (own.settings > 0) await store.write([{ kind: "delete", at: entryAt.layer(authorId) }]);
@@ -316,6 +399,12 @@ function isLater(stored: Pick<StoredMessage, "editedAt">, other: StoredMessage):
 
 function isBy(authorId: string): (message: StoredMessage) => boolean {
   return ({ author }) => author?.id === authorId;
+}
+
+/** Whether a person has called a command, or it was used on a message of that person. */
+function isByEither(event: IncomingEvent, authorId: string): boolean {
+  const subject = event.kind === "call" ? event.subject?.author.id : undefined;
+  return event.author.id === authorId || subject === authorId;
 }
 
 function isRatedBy(authorId: string): (message: StoredMessage) => boolean {

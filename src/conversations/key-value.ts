@@ -41,9 +41,11 @@ export type Change =
   | IndexChange;
 
 /** The result of {@link KeyValueStore.observe}. */
-interface Observed<T> {
+export interface Observed<T> {
   readonly value: T | undefined;
   readonly unchanged: WriteCondition;
+  /** Why it cannot be read. Then there is no value. */
+  readonly damage?: ParleyError;
 }
 
 /**
@@ -62,6 +64,8 @@ export interface KeyValueStore {
   hasMany(space: Space, keys: readonly string[]): Promise<readonly boolean[]>;
   /** Reads a value, with the condition for a write that nobody has changed it since. */
   observe<T>(at: EntryAddress): Promise<Observed<T>>;
+  /** The same for several values. A damaged one has its error in place of a value. */
+  observeAll(at: readonly EntryAddress[]): Promise<readonly Observed<unknown>[]>;
   /** Writes all or nothing, durably unless `resolves` says otherwise. */
   write(changes: readonly Change[], resolves?: Resolves): Promise<void>;
   /** Like `write`, but without changes if a condition is not met. Resolves to the first such condition. */
@@ -70,6 +74,8 @@ export interface KeyValueStore {
     changes: readonly Change[],
     resolves?: Resolves,
   ): Promise<WriteCondition | undefined>;
+  /** The condition that a value which this process has written is as it was written. */
+  asWritten(change: Change): WriteCondition | undefined;
   /**
    * Changes an existing value and keeps its expiry. `change` gets the latest value, and runs again if another
    * writer was faster. It returns `undefined` to change nothing.
@@ -98,6 +104,8 @@ export function createKeyValueStore(
   { encryption = createEncryption(), meter }: KeyValueOptions = {},
 ): KeyValueStore {
   const { entries } = encryption;
+  /** The stored forms of values that were written. */
+  const written = new WeakMap<Change, WriteCondition>();
   /** Runs an operation and reports its time. */
   const timed = async <T>(operation: StoreOperation, work: () => Promise<T>): Promise<T> => {
     const startedAt = performance.now();
@@ -127,10 +135,12 @@ export function createKeyValueStore(
     switch (change.kind) {
       case "set": {
         const { at, value, ttlMs } = change;
+        const stored = seal(at, value);
+        written.set(change, { ...at, mustBe: stored });
         return {
           kind: "set",
           at,
-          value: seal(at, value),
+          value: stored,
           expires: ttlMs === "kept" ? ttlMs : toExpires(ttlMs),
         };
       }
@@ -164,6 +174,34 @@ export function createKeyValueStore(
     return timed("read", async () => keyv(space).getMany<T>([...keys]));
   };
 
+  const observeAll: KeyValueStore["observeAll"] = async (addresses) => {
+    if (addresses.length === 0) return [];
+    for (const { key } of addresses) checkName(key);
+    const bySpace = Map.groupBy(addresses, ({ space }) => space);
+    const found = new Map<EntryAddress, string | undefined>();
+    await timed("read", () =>
+      Promise.all(
+        [...bySpace].map(async ([space, all]) => {
+          const stored = await backend.read(
+            space,
+            all.map(({ key }) => key),
+          );
+          for (const [index, at] of all.entries()) found.set(at, stored[index]);
+        }),
+      ),
+    );
+    return addresses.map((at) => {
+      const stored = found.get(at);
+      if (stored === undefined) return { value: undefined, unchanged: at };
+      const unchanged: WriteCondition = { ...at, mustBe: stored };
+      try {
+        return { value: decode(at, stored).value, unchanged };
+      } catch (error) {
+        return { value: undefined, unchanged, damage: orRethrow(error) };
+      }
+    });
+  };
+
   return {
     backend,
     get,
@@ -185,11 +223,12 @@ export function createKeyValueStore(
       return timed("read", async () => keyv(space).hasMany([...keys]));
     },
     async observe<T>(at: EntryAddress): Promise<Observed<T>> {
-      checkName(at.key);
-      const [stored] = await timed("read", () => backend.read(at.space, [at.key]));
-      if (stored === undefined) return { value: undefined, unchanged: at };
-      return { value: decode(at, stored).value as T | undefined, unchanged: { ...at, mustBe: stored } };
+      const [one] = await observeAll([at]);
+      if (one?.damage !== undefined) throw one.damage;
+      return one as Observed<T>;
     },
+    observeAll,
+    asWritten: (change) => written.get(change),
     async write(changes, resolves) {
       await apply([], changes, resolves);
     },
@@ -391,7 +430,6 @@ export const entryAt = {
     key: `${folderOf(conversationId)}/${hash}`,
   }),
   event: (key: string): EntryAddress => ({ space: "inbox", key }),
-  turn: (key: string): EntryAddress => ({ space: "turn", key }),
   layer: (holder: string): EntryAddress => ({ space: "layer", key: holder }),
 } as const;
 
@@ -415,12 +453,8 @@ export const indexes = {
   openEvents: "inbox",
   /** Keys of a conversation's open events in the order of acceptance. */
   openEventsIn: (conversationId: string) => `open-events-in:${conversationId}`,
-  /** Keys of a conversation's answered events by the time when they expire. */
-  answeredEventsIn: (conversationId: string) => `answered-events-in:${conversationId}`,
-  /** Keys of an author's answered events by the time when they expire. */
-  answeredEventsBy: (authorId: string) => `answered-events-by:${authorId}`,
-  /** Names of the two kinds of indexes above by the time when a member may expire. */
-  expiringIndexes: "expiring-indexes",
+  /** Keys of events that are over and keep their words, by the time when they expire (Unix ms). */
+  repeatable: "repeatable",
   /** Turns of each person that began in a minute (Unix minutes). */
   turns: (minute: number) => `${countedPrefix}turns:${minute}`,
   turnsPrefix: `${countedPrefix}turns:`,

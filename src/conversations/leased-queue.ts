@@ -7,7 +7,7 @@ import { createKeyedQueue } from "../support/queues.ts";
 
 /** Leases by name. Each has one holder at a time until it expires. Failures are ParleyErrors. */
 export interface Leases {
-  /** Takes a lease. Returns false if another holder has it. */
+  /** Takes a lease, also one that the holder has. Returns false if another holder has it. */
   take(name: string, holder: string, ttlMs: number): Promise<boolean>;
   /** Renews a lease. Returns false if it has expired or another holder has it. */
   renew(name: string, holder: string, ttlMs: number): Promise<boolean>;
@@ -15,8 +15,11 @@ export interface Leases {
   release(name: string, holder: string): Promise<void>;
 }
 
-/** The average time between attempts to take another holder's lease, in milliseconds. */
-const retryMs = 100;
+/**
+ * The average time between attempts to take another holder's lease, in milliseconds. The holder does what was
+ * accepted meanwhile, so that waiting for it costs nobody a second.
+ */
+const retryMs = 1000;
 
 /** The options of a leased queue. */
 interface LeasedQueueOptions {
@@ -35,10 +38,12 @@ interface LeasedQueueOptions {
 export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueue {
   const { leases, log, clock, ttlMs = 15_000 } = options;
   const local = createKeyedQueue();
+  // It is that of the process, so that a response that was lost does not lock the process out.
+  const holder = randomUUID();
   const closing = new AbortController();
 
   /** Renews a lease every fifth of its time until it is released or lost, which aborts its signal. */
-  const keepRenewed = (name: string, holder: string, takenAt: number) => {
+  const keepRenewed = (name: string, takenAt: number) => {
     const lost = new AbortController();
     let validUntil = takenAt + ttlMs;
     let isRenewing = false;
@@ -69,6 +74,7 @@ export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueu
     });
     return {
       signal: lost.signal,
+      isFresh: () => clock.monotonic() < validUntil,
       async release() {
         stop();
         if (lost.signal.aborted) return;
@@ -81,19 +87,18 @@ export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueu
 
   const tryTake = async (name: string) => {
     closing.signal.throwIfAborted();
-    const holder = randomUUID();
     // The time is taken before the request, so that the lease never expires on the server first.
     const takenAt = clock.monotonic();
     if (!(await leases.take(name, holder, ttlMs))) return undefined;
-    return keepRenewed(name, holder, takenAt);
+    return keepRenewed(name, takenAt);
   };
 
   const runWith = async <T>(
     lease: ReturnType<typeof keepRenewed>,
-    work: (signal: AbortSignal) => Promise<T>,
+    work: (lost: AbortSignal, isFresh: () => boolean) => Promise<T>,
   ): Promise<T> => {
     try {
-      return await work(lease.signal);
+      return await work(lease.signal, lease.isFresh);
     } finally {
       await lease.release();
     }
@@ -127,10 +132,13 @@ export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueu
 export function createLocalQueue(): ConversationQueue {
   const queue = createKeyedQueue();
   const closing = new AbortController();
-  const run = <T>(conversationId: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> =>
+  const run = <T>(
+    conversationId: string,
+    work: (lost: AbortSignal, isFresh: () => boolean) => Promise<T>,
+  ): Promise<T> =>
     queue.run(conversationId, async () => {
       closing.signal.throwIfAborted();
-      return work(new AbortController().signal);
+      return work(new AbortController().signal, () => true);
     });
   return {
     isShared: false,

@@ -20,6 +20,7 @@ import {
   type OpenedBackend,
   type RestoredStore,
   isAbsentStore,
+  raisesVersion,
 } from "./backend.ts";
 import { backendOf } from "./backends.ts";
 import { createBlobs } from "./blobs.ts";
@@ -30,6 +31,7 @@ import { exportConversation } from "./export.ts";
 import { createInbox } from "./inbox.ts";
 import { type KeyValueStore, createKeyValueStore, createSettingsStore } from "./key-value.ts";
 import { createLeasedQueue, createLocalQueue, type Leases } from "./leased-queue.ts";
+import { migrateInbox } from "./migrate-inbox.ts";
 import { sweep } from "./retention.ts";
 import { createSpendingLedger } from "./spending-ledger.ts";
 import { checkMarks } from "./store-marks.ts";
@@ -102,11 +104,16 @@ export async function openStore(url: string, options: StoreOptions): Promise<Sto
   const store = createKeyValueStore(opened.backend, { encryption, meter });
   try {
     report(await checkMarks(store, encryption, isLook));
+    if (raisesVersion(options)) await migrateInbox(store, { log, retentionMs: toRetentionMs(options) });
     return toStore({ opened, store, encryption, options });
   } catch (error) {
     await opened.backend.close();
     throw error;
   }
+}
+
+function toRetentionMs({ retentionDays = 0 }: Pick<StoreOptions, "retentionDays">): number | undefined {
+  return retentionDays > 0 ? retentionDays * dayMs : undefined;
 }
 
 /** Logs what is not right. */
@@ -153,9 +160,10 @@ function toStore({ opened, store, encryption, options }: Parts): Store {
   const { log, retentionDays = 0, reserveTtlMs = defaultReserveTtlMs, clock = systemClock } = options;
   const { backend, name, backup, leases } = opened;
   const blobs = createBlobs(opened, { store, log, encryption });
-  const retentionMs = retentionDays > 0 ? retentionDays * dayMs : undefined;
+  const retentionMs = toRetentionMs({ retentionDays });
   const writers = createKeyedQueue();
   const spending = createSpendingLedger({ store, retentionMs, reserveTtlMs });
+  const erasure = createErasure({ store, blobs, writers, spending, retentionMs });
   const stopSweeping = clock.every(sweepIntervalMs, () => {
     sweep(store, blobs, expiryTime() ?? 0).catch((error: unknown) =>
       log.warn({ error }, "store sweep failed"),
@@ -163,7 +171,14 @@ function toStore({ opened, store, encryption, options }: Parts): Store {
   });
   return {
     conversations: createConversationLog({ store, blobs, log, writers, clock, retentionMs }),
-    inbox: createInbox({ store, log, retentionMs }),
+    inbox: createInbox({
+      store,
+      log,
+      writers,
+      eraseFiles: (...given) => erasure.eraseFilesOf(...given),
+      retentionMs,
+      clock,
+    }),
     queue:
       leases === undefined
         ? createLocalQueue()
@@ -188,7 +203,7 @@ function toStore({ opened, store, encryption, options }: Parts): Store {
     claims: toClaims(leases),
     settings: createSettingsStore(store, createKeyedQueue()),
     spending,
-    erasure: createErasure({ store, blobs, writers, spending, retentionMs }),
+    erasure,
     exportConversation: (conversationId) => exportConversation(store, blobs, conversationId),
     async backup(folder) {
       if (typeof backup !== "function") throw new ParleyError("config", backup.unsupported);

@@ -1,6 +1,5 @@
 import type { BlobStore } from "./blobs.ts";
 import { readPlatforms, unindexConversation, readMembers } from "./conversation-index.ts";
-import { sweepEventIndexes } from "./inbox-record.ts";
 import { batchSize, type Change, type KeyValueStore, entryAt, indexes } from "./key-value.ts";
 import { sweepCounts } from "./spending-ledger.ts";
 
@@ -21,8 +20,8 @@ export function outliving(retentionMs: number | undefined): number | undefined {
 export async function sweep(store: KeyValueStore, blobs: BlobStore, now: number): Promise<void> {
   const removed = (await store.backend.sweep(now)) + (await sweepCounts(store, now));
   await blobs.sweep(now);
+  await store.write([{ kind: "trim-index", index: indexes.repeatable, maxScore: now }], "soon");
   await unlistExpired(store);
-  await sweepEventIndexes(store, now);
   if (removed > 0) await store.backend.scrub();
 }
 

@@ -140,9 +140,24 @@ function addCosts(one: number | undefined, other: number | undefined): number | 
 }
 
 /**
+ * The part of a write to messages at these positions that erases a summary which covers one of them, or is
+ * being made of it. Models make another one of the messages that are left.
+ */
+export async function planWithoutSummary(
+  store: KeyValueStore,
+  conversationId: string,
+  positions: readonly number[],
+): Promise<{ readonly conditions: readonly WriteCondition[]; readonly changes: readonly Change[] }> {
+  const at = entryAt.summary(conversationId);
+  const { value, unchanged } = await store.observe<StoredSummary>(at);
+  const until = Math.max(value?.until ?? 0, value?.claim?.until ?? 0);
+  const isHeld = value !== undefined && positions.some((one) => one >= value.from && one < until);
+  return { conditions: [unchanged], changes: isHeld ? [{ kind: "delete", at }] : [] };
+}
+
+/**
  * Writes changes to the messages at these positions, and erases with them a summary that covers one of them
- * or is being made of it. Models make another one of the messages that are left. False: a condition is not
- * met, and nothing is written.
+ * or is being made of it. False: a condition is not met, and nothing is written.
  */
 export async function writeWithoutSummary(
   store: KeyValueStore,
@@ -151,13 +166,13 @@ export async function writeWithoutSummary(
   changes: readonly Change[],
   conditions: readonly WriteCondition[] = [],
 ): Promise<boolean> {
-  const at = entryAt.summary(conversationId);
   for (;;) {
-    const { value, unchanged } = await store.observe<StoredSummary>(at);
-    const until = Math.max(value?.until ?? 0, value?.claim?.until ?? 0);
-    const isHeld = value !== undefined && positions.some((one) => one >= value.from && one < until);
-    const all: readonly Change[] = isHeld ? [...changes, { kind: "delete", at }] : changes;
-    const failed = await store.writeIf([unchanged, ...conditions], all);
+    const without = await planWithoutSummary(store, conversationId, positions);
+    const [unchanged] = without.conditions;
+    const failed = await store.writeIf(
+      [...without.conditions, ...conditions],
+      [...changes, ...without.changes],
+    );
     if (failed !== unchanged) return failed === undefined;
   }
 }

@@ -11,6 +11,8 @@ export interface Head {
    * absent with a retention, and while the conversation is erased.
    */
   readonly keptFrom?: number | undefined;
+  /** The key of the last turn that was begun, so that it is known which one may be answered anew. */
+  readonly last?: string | undefined;
 }
 
 /**

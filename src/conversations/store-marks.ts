@@ -11,9 +11,12 @@ const sealed = "complete";
 /** Present in the target of a copy until that is complete. It holds the name of the source. */
 const copyMark = { space: "meta", key: "copy" } as const;
 
+/** Present where the inbox has the records of this version. */
+export const inboxMark = { space: "meta", key: "inbox" } as const;
+
 /** Whether an entry is about its store itself, and is not copied. */
 export function isOwnMark(space: string, key: string): boolean {
-  return space === "meta" && (key === sealingMark.key || key === copyMark.key);
+  return space === "meta" && [sealingMark, copyMark, inboxMark].some((mark) => mark.key === key);
 }
 
 /**
@@ -84,6 +87,8 @@ export async function completeCopy(store: KeyValueStore): Promise<void> {
 }
 
 async function isEmpty({ backend }: KeyValueStore): Promise<boolean> {
-  for (const space of spaces) for await (const _ of backend.keys(space)) return false;
+  for (const space of spaces)
+    for await (const key of backend.keys(space))
+      if (space !== inboxMark.space || key !== inboxMark.key) return false;
   return true;
 }

@@ -59,16 +59,6 @@ const receipt = z.object({
   totalMs: number,
 });
 
-const transcription = z.object({
-  text: text,
-  timed: z.optional(z.array(z.object({ fromSeconds: number, toSeconds: number.optional(), text: text }))),
-  asked: text,
-  model: text,
-  fallback: text.optional(),
-  usage: usage,
-  notices: z.array(text),
-});
-
 const sources = z.array(z.object({ url: text, title: text.optional() }));
 const pictures = z.array(z.object({ conversationId: text, messageId: text, number: number }));
 const tombstone = z.object({ forgotten: z.literal(true), id: text });
@@ -127,8 +117,7 @@ const incomingMessage = z.object({
   text: text,
   attachments: attachments,
   model: text.optional(),
-  edit: z.optional(z.object({ at: time, takenAt: time, count: number, attemptsBefore: number })),
-  fixedWords: z.optional(z.array(z.object({ name: text, position: number, text: text }))),
+  edit: z.optional(z.object({ at: time })),
   pictures: pictures.optional(),
   repliesTo: z.optional(z.object({ key: text, attachments: attachments })),
   isAside: flag.optional(),
@@ -143,11 +132,47 @@ const commandCall = z.object({
   subject: z.optional(z.object({ author: author, text: text, attachments: attachments })),
 });
 
+const turn = z.object({
+  keys: z.array(text),
+  attempt: number,
+  since: number,
+  openedAt: time,
+  again: z.optional(
+    z.object({
+      kind: z.enum(["retry", "confirm", "regenerate", "continue", "edit"]),
+      model: text.optional(),
+      isCounted: z.literal(true).optional(),
+    }),
+  ),
+  answer: number.optional(),
+  address: object,
+  end: z.optional(
+    z.object({
+      kind: z.enum(["answer", "failed", "stopped", "refused", "sealed", "withdrawn"]),
+      at: time,
+      by: text.optional(),
+      why: text.optional(),
+      code: text.optional(),
+      canRetry: z.literal(true).optional(),
+      keepsEarlier: z.literal(true).optional(),
+      isStored: flag,
+    }),
+  ),
+  stoppedAt: time.optional(),
+});
+
+/** A record of version 4, which is migrated when the store is opened. */
+const earlierRecord = z.object({
+  event: z.looseObject({ kind: z.enum(["message", "call"]), key: text, author: author, sentAt: time }),
+  acceptedAt: time,
+  state: z.enum(["open", "edited", "stopping", "withdrawn", "answered", "erased"]),
+});
+
 /** Settings of other versions may have other names. */
 const layerValues = z.record(text, z.union([text, number, z.array(text)]));
 
 const shapes: Readonly<Record<Space, z.ZodType>> = {
-  head: z.object({ next: position, keptFrom: position.optional() }),
+  head: z.object({ next: position, keptFrom: position.optional(), last: text.optional() }),
   slot: message.extend({ forgotten: z.undefined().optional() }).or(tombstone),
   id: position.or(z.literal(-1)),
   settings: z.object({
@@ -188,17 +213,19 @@ const shapes: Readonly<Record<Space, z.ZodType>> = {
     claim: z.optional(z.object({ token: text, until: position })),
   }),
   blob: z.object({ mediaType: text, base64: text.optional(), sizeBytes: number.optional() }),
-  inbox: z.object({
-    event: z.discriminatedUnion("kind", [incomingMessage, commandCall]),
-    acceptedAt: time,
-    version: number.optional(),
-    attempts: number.optional(),
-    state: z.enum(["open", "edited", "stopping", "withdrawn", "answered", "erased"]),
-    redo: z.optional(z.object({ kind: text, since: number, requestedAt: time, model: text.optional() })),
-    stoppedBy: text.optional(),
-    heard: z.optional(z.array(z.object({ hash: text, answer: transcription.optional() }))),
-  }),
-  turn: z.object({ keys: z.array(text), address: object, attempts: number }),
+  inbox: z
+    .object({
+      event: z.discriminatedUnion("kind", [incomingMessage, commandCall]),
+      acceptedAt: time,
+      state: z.enum(["open", "ending", "over", "joined", "erased"]),
+      version: number,
+      isInLog: z.literal(true).optional(),
+      dueAt: time.optional(),
+      in: text.optional(),
+      turn: z.optional(turn),
+    })
+    .or(earlierRecord),
+  turn: z.object({ keys: z.array(text), attempts: number, address: object }),
   layer: layerValues,
   record: z.unknown(),
   meta: z.unknown(),

@@ -5,6 +5,7 @@ import type { FinishReason, Model, ModelOperation } from "./gateway.ts";
 import type { FormOffer } from "./press.ts";
 import type { Layer, SettingGroup, SettingName } from "./layered-settings.ts";
 import type { ReplyFile } from "./platform.ts";
+import type { Result } from "./result.ts";
 import type { BudgetState, UsageRow } from "./spending.ts";
 import type { ErasureReport } from "./storage.ts";
 
@@ -63,7 +64,8 @@ export interface Completion {
 
 /**
  * What a command may use of the assistant, bound to its call, reply and abort signal. `answer`, `draw`,
- * `transcribe`, `exportConversation` and `say` end the reply. The caller of `run` shows failures.
+ * `summarize`, `transcribe`, `exportConversation` and `say` resolve to what the command returns. The caller
+ * of `run` ends the reply with it, and shows failures.
  */
 export interface CommandServices {
   /**
@@ -74,9 +76,9 @@ export interface CommandServices {
     readonly text: string;
     readonly image?: Attachment | undefined;
     readonly model?: string | undefined;
-  }): Promise<void>;
+  }): Promise<Result>;
   /**
-   * Summarizes what was said in the thread or channel of the call and ends the reply. Where only the bot and
+   * Summarizes what was said in the thread or channel of the call. Where only the bot and
    * one person talk, it summarizes their conversation. It reads from `since` (Unix ms), by default the last
    * 200 messages. It cuts long histories, and the answer says so.
    * @throws ParleyError `platform-forbidden` where the bot may not read here
@@ -84,7 +86,7 @@ export interface CommandServices {
   summarize(request: {
     readonly what?: string | undefined;
     readonly since?: number | undefined;
-  }): Promise<void>;
+  }): Promise<Result>;
   /**
    * Asks the chat model once, without the conversation, and shows or stores nothing. The command shows the
    * text with its notices, or says by `reason` that it is not complete. `instructions` is the system message.
@@ -102,14 +104,14 @@ export interface CommandServices {
     readonly model?: string | undefined;
     readonly size?: string | undefined;
     readonly count?: number | undefined;
-  }): Promise<void>;
+  }): Promise<Result>;
   /** Transcribes a recording. `language` is an ISO 639-1 code, `hint` lists names and terms in it. */
   transcribe(request: {
     readonly file: Attachment;
     readonly language?: string | undefined;
     readonly hint?: string | undefined;
     readonly model?: string | undefined;
-  }): Promise<void>;
+  }): Promise<Result>;
   /**
    * Opens a thread for a new conversation and, given a message, starts it in the caller's name. Inside a
    * thread it uses that thread, in which no mention is needed from then on. `notices` say what was said there
@@ -134,7 +136,7 @@ export interface CommandServices {
   /** Counts what `forget` would erase. */
   countForgettable(where: "here" | "everywhere"): Promise<ErasureReport>;
   /** Shows the conversation as files, pictures included. */
-  exportConversation(): Promise<void>;
+  exportConversation(): Promise<Result>;
   /**
    * Shows a Markdown text. Unless the call is private or `isStored` is false, the text is stored for people
    * and never sent to models, and a call that is resumed or retried shows it again. `confirm` is the label of
@@ -151,7 +153,7 @@ export interface CommandServices {
       readonly files?: readonly ReplyFile[];
       readonly forms?: readonly FormOffer[];
     },
-  ): Promise<void>;
+  ): Promise<Result>;
   /** Whether `ADMINS` lists the caller. Everybody on the page is an admin. */
   isAdmin(): boolean;
   /** The current time in Unix milliseconds. */

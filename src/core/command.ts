@@ -2,6 +2,7 @@ import type { CommandServices } from "./command-services.ts";
 import { ParleyError } from "./errors.ts";
 import type { Attachment, CommandCall } from "./events.ts";
 import type { ModelOperation } from "./gateway.ts";
+import type { Result } from "./result.ts";
 
 interface OptionBase {
   /** It is shown beside the option on every platform and has 1 to 100 characters. */
@@ -95,7 +96,8 @@ export interface Command<O extends Readonly<Record<string, Option>> = Readonly<R
   readonly spends?: ModelOperation;
   /** Example calls that `/help` shows, such as `/imagine a red fox count:2`. */
   readonly examples?: readonly string[];
-  readonly run: (context: CommandContext<OptionValues<O>>) => Promise<void>;
+  /** Resolves to the result of one of the services, which ends the reply. */
+  readonly run: (context: CommandContext<OptionValues<O>>) => Promise<Result>;
 }
 
 const namePattern = /^[a-z0-9_-]{1,32}$/;

@@ -105,10 +105,8 @@ interface IncomingBase {
    * what was said there before.
    */
   readonly inRoom?: true;
-  /** The inbox sets it when the author has edited the message. */
+  /** Set where its author has edited it. */
   readonly edit?: MessageEdit;
-  /** Corrected words, which replace what was recognized in recordings. */
-  readonly fixedWords?: readonly FixedWords[];
   /** Where the answer goes. The platform can open a `Reply` from it at any time, also after a restart. */
   readonly address: ReplyAddress;
 }
@@ -145,16 +143,12 @@ export interface EditedContent {
   readonly isAside?: true;
 }
 
-/** The last edit of an accepted message. */
+/** The last edit of a message. */
 export interface MessageEdit {
   /** When the author made it by the platform's clock, in Unix milliseconds. */
   readonly at: number;
-  /** When Parley stored it, in Unix milliseconds. */
-  readonly takenAt: number;
-  /** How many edits were stored, including this one. */
-  readonly count: number;
-  /** How many attempts its turn had before this edit. */
-  readonly attemptsBefore: number;
+  /** The platform sets it where an edit has made a question of the message. */
+  readonly madeQuestion?: true;
 }
 
 /** A command option's value as the platform delivers it. `parseOptions` checks it against the declaration. */

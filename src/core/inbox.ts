@@ -1,183 +1,259 @@
-import type { IncomingEvent, IncomingMessage, ReplyAddress } from "./events.ts";
-import type { TranscriptionAnswer } from "./gateway.ts";
-import type { StoredMessage } from "./storage.ts";
+import type { ErrorCode } from "./errors.ts";
+import type { IncomingEvent, ReplyAddress } from "./events.ts";
+import type { NotedWithMessage, StoredMessage } from "./storage.ts";
 
-/** Progress of an accepted event's turn, saved before each step that must not happen twice after a crash. */
-export interface TurnProgress {
-  /** Keys of all events that this turn's reply answers, in order. The first is the turn's own. */
-  readonly keys: readonly string[];
-  readonly address: ReplyAddress;
-  /** How many attempts were started, including the current one. */
-  readonly attempts: number;
-}
+/**
+ * What is to be done for an accepted event.
+ * - `open`: its turn waits or runs.
+ * - `ending`: the end of its turn is decided, and is to be shown.
+ * - `over`: nothing. Its words are in the log.
+ * - `joined`: the turn of another event answers it.
+ * - `erased`: nothing. Only its key is left, so that a late delivery is a duplicate.
+ */
+export type RecordState = "open" | "ending" | "over" | "joined" | "erased";
 
 /**
  * Why a turn runs again into the same reply.
- * - `retry`: it has failed, or its reply was sealed.
+ * - `retry`: it has failed, or was sealed.
  * - `confirm`: its person has confirmed the command.
  * - `regenerate`: somebody asks for another answer.
- * - `continue`: somebody asks for the rest of an answer that reached its length limit.
+ * - `continue`: somebody asks for the rest of an answer that broke off.
  * - `edit`: its question was changed.
  */
-export type ReopenReason = "retry" | "confirm" | "regenerate" | "continue" | "edit";
+export type AgainReason = "retry" | "confirm" | "regenerate" | "continue" | "edit";
 
-/** Why a turn that runs again replaces its answer. */
-export interface Redo {
-  readonly kind: ReopenReason;
+/** Why a turn is open again. */
+export interface Again {
+  readonly kind: AgainReason;
   /** The model to ask. By default it is chosen as for any answer. */
   readonly model?: string;
-  /** How many attempts there were before. Their answers are to be replaced. */
-  readonly since: number;
-  /** Unix milliseconds. */
-  readonly requestedAt: number;
-}
-
-/** The answer that a turn has, and how it is replaced. */
-export interface ReplacedAnswer {
-  /** The turn's attempts when a person asked for this. If there are others by now, nothing is reopened. */
-  readonly attempts: number;
-  /** The model to ask. By default it is chosen as for any answer. */
-  readonly model?: string;
-  /** Edited forms, which replace the turn's events that have the same keys. */
-  readonly edited?: readonly IncomingEvent[];
-}
-
-/** A turn that is open again. */
-export interface ReopenedTurn {
-  readonly event: IncomingEvent;
-  /** The other events that its reply answers. */
-  readonly others: readonly IncomingMessage[];
-  readonly turn: TurnProgress;
-  readonly redo?: Redo;
-}
-
-/** What people saw of an answer when somebody stopped it. */
-export interface StoppedAnswer {
-  /** The message as the turn stores it at its end. */
-  readonly message: StoredMessage;
-  /** The {@link ReplyContent.lead} of the reply. */
-  readonly lead: string;
-}
-
-/** What a gateway has heard in a recording, or in one part of a long one. */
-export interface HeardPart {
-  /** The SHA-256 of the bytes that were sent, in hex. */
-  readonly hash: string;
-  /** `asked` is the model that was asked. Without an answer there are no words in it. */
-  readonly answer?: TranscriptionAnswer & { readonly asked: string };
+  /** Whether it is no further request of its author: it was counted, or is not theirs. */
+  readonly isCounted?: true;
 }
 
 /**
- * What an accepted event is.
- * - `open`: it waits for its turn, or its turn runs.
- * - `edited`: it was answered before its author edited it, and is open until the edit is applied.
- * - `stopping`: a person has stopped its turn, which does not run. Only its reply must be ended.
- * - `withdrawn`: its content is erased. Only the reply of its turn must be ended.
- * - `answered`: its turn is over.
- * - `erased`: only its key is left, so that a late delivery is a duplicate.
+ * How a turn ends.
+ * - `answer`: with the whole answer, or the result of a command.
+ * - `failed`: an error ended it.
+ * - `stopped`: a person did.
+ * - `refused`: by the rules, a rate, a budget, or because nothing could be read.
+ * - `sealed`: it is too old or has failed too often to run by itself.
+ * - `withdrawn`: all of its questions were deleted.
  */
-export type EventState = "open" | "edited" | "stopping" | "withdrawn" | "answered" | "erased";
+export type ResultKind = "answer" | "failed" | "stopped" | "refused" | "sealed" | "withdrawn";
 
-/** An accepted event. */
-export interface InboxEntry {
+/** The end of a turn, which is shown by whoever holds the conversation. */
+export interface TurnEnd {
+  readonly kind: ResultKind;
+  /** Unix milliseconds. */
+  readonly at: number;
+  /** The name of the person who stopped it. An empty text names nobody. */
+  readonly by?: string;
+  /** Why there is no whole answer, in a sentence for people. */
+  readonly why?: string;
+  /** The error of a failure. */
+  readonly code?: ErrorCode;
+  /** Whether its reply offers to try again. */
+  readonly canRetry?: true;
+  /** Whether an earlier answer stays, which is shown with `why`. */
+  readonly keepsEarlier?: true;
+  /** Whether the log has what it ends with. Without it only the end was decided. */
+  readonly isStored: boolean;
+}
+
+/** The turn of an event, from its first attempt on. */
+export interface TurnState {
+  /** The keys of the events that it answers, in order. A deleted one leaves it. */
+  readonly keys: readonly string[];
+  /** How many attempts were begun. */
+  readonly attempt: number;
+  /** How many of them were begun before it was last opened. The others are its tries. */
+  readonly since: number;
+  /** When it was last opened, in Unix milliseconds. */
+  readonly openedAt: number;
+  readonly again?: Again;
+  /** The attempt whose answer is stored. Those after it have left it as it was. */
+  readonly answer?: number;
+  /** Where its reply is. */
+  readonly address: ReplyAddress;
+  /** Present in the state `ending`. */
+  readonly end?: TurnEnd;
+  /** When a person has stopped it, by the platform's clock in Unix milliseconds. */
+  readonly stoppedAt?: number;
+}
+
+/**
+ * An accepted event. The record of a turn's first event is also that of the turn. The words of a message are
+ * in it until its question is in the log, and then only there. A call keeps its options for a week, because
+ * it can be asked again.
+ */
+export interface InboxRecord {
   readonly event: IncomingEvent;
   readonly acceptedAt: number;
-  readonly state: EventState;
-  /** It is present only on the first event of a turn. */
-  readonly turn?: TurnProgress;
-  /** The highest attempt that was claimed for it, also in another turn than the one that lists it. */
-  readonly attempts?: number;
-  /** Present on the first event of a turn that runs again, until it is closed. */
-  readonly redo?: Redo;
-  /** The name of the person who stopped its turn, or an empty text, in the state `stopping`. */
-  readonly stoppedBy?: string;
-  /** The answer's text when it was stopped, on the first event of its turn, if the text was known. */
-  readonly stoppedAnswer?: StoppedAnswer;
-  /** What was heard in its recordings so far. */
-  readonly heard?: readonly HeardPart[];
+  readonly state: RecordState;
+  /** It rises with each write. */
+  readonly version: number;
+  /** Whether the text of the event is in the log. Its files are still to be read where it names some. */
+  readonly isInLog?: true;
+  /** It does not run before this time, in Unix milliseconds. */
+  readonly dueAt?: number;
+  /** In the state `joined`, the key of the turn that answers it. */
+  readonly in?: string;
+  readonly turn?: TurnState;
 }
 
-/** An edit that is to be stored. */
-export interface NewEdit {
-  /** Unix milliseconds by the platform's clock. */
-  readonly at: number;
-  /** The known number of attempts of the turn that answers the message. */
-  readonly attemptsBefore: number;
-  /** Removes words of the earlier form from the reply's address. It is absent if the address has none. */
-  readonly toAddress?: (address: ReplyAddress) => ReplyAddress;
+/** A record with a turn. */
+export type TurnRecord = InboxRecord & { readonly turn: TurnState };
+
+/**
+ * What people may ask for after an event was accepted. It counts as soon as it is durable, also where its
+ * turn runs, here or in another process. Each can be repeated.
+ */
+export type Change =
+  | {
+      readonly kind: "edit";
+      /** The key of the edited event. */
+      readonly of: string;
+      /** When it was made by the platform's clock, in Unix milliseconds. */
+      readonly at: number;
+      /** Whether it may be answered anew. Otherwise only the words change. */
+      readonly isAsked: boolean;
+      readonly toEvent: (event: IncomingEvent) => IncomingEvent;
+      readonly toQuestion: (stored: StoredMessage) => StoredMessage;
+      /** Removes the earlier words from an address, if it has any. */
+      readonly toAddress: (address: ReplyAddress) => ReplyAddress;
+    }
+  | { readonly kind: "delete"; readonly of: string }
+  | {
+      readonly kind: "stop";
+      readonly of: string;
+      /** The name of the person, or an empty text. */
+      readonly by: string;
+      readonly at: number;
+    }
+  | {
+      readonly kind: "again";
+      readonly of: string;
+      readonly reason: AgainReason;
+      /** The attempt whose answer has the button. Without it any attempt is meant. */
+      readonly attempt?: number;
+      readonly model?: string;
+      /** Whether it must be the last turn of its conversation. */
+      readonly isLastOnly: boolean;
+      /** Corrects the words of its questions, which are in the log. */
+      readonly toQuestion?: (stored: StoredMessage) => StoredMessage;
+    };
+
+/**
+ * What came of a change.
+ * - `unchanged`: this edit, or a later one, is known.
+ * - `unknown`: nothing is known of the event, or it is erased.
+ * - `ended`: there is nothing to stop.
+ * - `under-way`: the turn runs, or will run, again.
+ * - `outdated`: the turn has another answer by now.
+ * - `not-last`: another turn came after it.
+ * - `gone`: the turn was erased or has expired.
+ */
+export type Changed =
+  | "done"
+  | "unchanged"
+  | "unknown"
+  | "ended"
+  | "under-way"
+  | "outdated"
+  | "not-last"
+  | "gone";
+
+/** A change that was made or not, and the record of the turn as it is then. */
+export interface ChangeOutcome {
+  readonly result: Changed;
+  readonly turn?: InboxRecord;
 }
+
+/** An attempt that has begun. */
+export interface Begun {
+  readonly record: TurnRecord;
+  /** The events that it answers. The first is the turn's own, unless that was deleted. */
+  readonly events: readonly IncomingEvent[];
+}
+
+/** What an attempt writes. Each is refused where somebody has changed the turn so that it must not. */
+export type RunWrite =
+  /** What is asked, with what was said in the room before, in order; the words leave the records. */
+  | {
+      readonly kind: "asked";
+      readonly messages: readonly StoredMessage[];
+      readonly noted?: NotedWithMessage;
+    }
+  /** Where the reply is. It is also written where the turn was opened again, because the post exists. */
+  | {
+      readonly kind: "address";
+      readonly address: ReplyAddress;
+      /** Keys of the platform's messages that show it. */
+      readonly shownAs: readonly string[];
+      readonly isDurable?: boolean;
+    }
+  /** How the turn ends, with its answer in place of the earlier one, which becomes a version, or is gone. */
+  | {
+      readonly kind: "end";
+      readonly end: TurnEnd;
+      readonly answer?: StoredMessage;
+      readonly earlier?: "erased" | "version" | "continued";
+      /** The questions of events whose words are not in the log yet. */
+      readonly questions: readonly StoredMessage[];
+      readonly noted?: NotedWithMessage;
+      /** A question as it is where its message was edited since the attempt began, and else the same. */
+      readonly toEdited: (question: StoredMessage, event: IncomingEvent) => StoredMessage;
+    }
+  /** The end is shown. `isRepeatable`: its buttons run a call again that is not in the log. */
+  | { readonly kind: "close"; readonly isRepeatable?: boolean }
+  /** The attempt met an outage and does not count as a try. */
+  | { readonly kind: "give-back" };
+
+/** Identifies an attempt. */
+export interface Attempt {
+  readonly key: string;
+  readonly attempt: number;
+  /** The conversation that stores it. */
+  readonly conversationId: string;
+}
+
+/** Whether it was written, or the turn's record as it is instead. */
+export type Written =
+  | { readonly isWritten: true }
+  | { readonly isWritten: false; readonly record?: InboxRecord };
 
 /** The durable record of accepted events. Failures throw `store-unavailable`. */
 export interface Inbox {
-  /** Sets the event under `event.key` if the key is absent. It is durable when this resolves. */
-  accept(event: IncomingEvent): Promise<"accepted" | "duplicate">;
   /**
-   * Saves a run's progress for the first time, which claims this attempt at each of its events. It returns
-   * false and saves nothing if the attempt is already claimed, one of the events is answered or withdrawn, or
-   * the reply is no longer at `turn.address`, because an earlier attempt has shown more of it meanwhile.
+   * Sets the event under `event.key` if the key is absent. It is durable when this resolves.
+   * @param dueAt the time before which it does not run, in Unix milliseconds
    */
-  claimTurn(turn: TurnProgress): Promise<boolean>;
-  /**
-   * Saves later progress of the run. It returns false and saves nothing if another process has claimed a
-   * later attempt. The progress survives the end of the process and, with `isDurable`, a power failure.
-   */
-  saveTurn(turn: TurnProgress, options?: { readonly isDurable?: boolean }): Promise<boolean>;
+  accept(event: IncomingEvent, dueAt?: number): Promise<"accepted" | "duplicate">;
   /** Set-if-absent, like `accept`: from then on the key is a `duplicate` that nobody answers. */
   refuse(key: string): Promise<"refused" | "duplicate">;
   /**
-   * Marks events as answered. `accept` returns `duplicate` for their keys for at least a day. They stay
-   * known as long as their messages are kept, or for a day once a later message of the conversation is
-   * answered. The mark survives the end of the process when this resolves, and a power failure once a later
-   * write was waited for. That suffices because the answer is stored by then and would only be shown again.
-   * It returns false and closes nothing if another process has claimed an attempt after `attempts`, or if
-   * an event was edited more often than `edits` says. A key that is missing in `edits` was not edited.
+   * Makes a change by one durable write over what was read. Words that it takes away are gone from the
+   * service's files too.
    */
-  close(
-    keys: readonly string[],
-    options?: { readonly attempts?: number; readonly edits?: ReadonlyMap<string, number> },
-  ): Promise<boolean>;
+  change(change: Change): Promise<ChangeOutcome>;
   /**
-   * Durably replaces an accepted event by its edited form and erases the earlier form. An answered event
-   * becomes `edited`. `unchanged` means that this edit or a later one is known, `unknown` that
-   * the event is not known or is erased. An edited call is erased when it is closed.
+   * Begins an attempt at these events, which are as they were read. The first attempt of messages makes their
+   * turn the last one of the conversation. `undefined`: somebody has changed one of them.
+   * @param questions what is asked, where that is known already
    */
-  edit(event: IncomingEvent, edit: NewEdit): Promise<"edited" | "unchanged" | "unknown">;
-  /**
-   * Opens the turn that begins with this event again, with all events that it answers, in one durable write.
-   * It then runs here or after a restart. `gone` means that it has expired or was erased. Where an answer is
-   * replaced, all of its events must be answered: of several processes that ask at once, only one gets it,
-   * and the others get `open`. Otherwise it may be open or answered.
-   */
-  reopen(
-    key: string,
-    reason: ReopenReason,
-    replaces?: ReplacedAnswer,
-  ): Promise<ReopenedTurn | "open" | "gone">;
-  /**
-   * Marks open events as stopped by that person, so that their turn does not run again. Resolves to the keys
-   * that were open. `answer` is stored with the first of them. The mark is durable when this resolves.
-   */
-  stop(keys: readonly string[], by: string, answer?: StoppedAnswer): Promise<readonly string[]>;
-  /**
-   * Keeps what was heard in a recording of an open event, so that no run pays for it again; durable when it
-   * resolves. It is erased with the event's content, when the event is edited, and when it is closed, because
-   * the words are then in its message. Nothing is kept for any other event.
-   */
-  keepHeard(key: string, part: HeardPart): Promise<void>;
-  /** Whether `accept` would return `duplicate` because the event was accepted, refused or withdrawn. */
-  knows(key: string): Promise<boolean>;
-  /** The known entries of these keys, whether answered or not. */
-  lookUp(keys: readonly string[]): Promise<readonly InboxEntry[]>;
-  /**
-   * Erases the content of events, known or not, and closes them. `accept` then returns `duplicate` for a day.
-   * If their turn also answers other open events, it belongs to those. With `keepsReplies`, an event of any
-   * other started turn stays open as withdrawn until it is closed.
-   */
-  withdraw(keys: readonly string[], options?: { readonly keepsReplies?: boolean }): Promise<void>;
-  /** Whether the event is unanswered. Another process may have answered it in the meantime. */
-  isOpen(key: string): Promise<boolean>;
-  /** All open entries, the oldest first. */
-  listOpen(): Promise<readonly InboxEntry[]>;
-  /** The open entries of one conversation, the oldest first. The cost depends on their number only. */
-  listOpenIn(conversationId: string): Promise<readonly InboxEntry[]>;
+  begin(
+    batch: readonly InboxRecord[],
+    questions?: { readonly messages: readonly StoredMessage[]; readonly noted?: NotedWithMessage },
+  ): Promise<Begun | undefined>;
+  /** Writes for an attempt, over its record as it is now. */
+  write(attempt: Attempt, what: RunWrite): Promise<Written>;
+  /** Stores turns that are over, such as those of a copied conversation. Known keys stay as they are. */
+  adopt(records: readonly InboxRecord[]): Promise<void>;
+  /** The known records of these keys. Those that are not known, or have expired, are left out. */
+  read(keys: readonly string[]): Promise<readonly InboxRecord[]>;
+  /** The records of all events that are to be answered or whose end is to be shown, the oldest first. */
+  open(): Promise<readonly InboxRecord[]>;
+  /** Those of one conversation. The cost depends on their number only. */
+  openIn(conversationId: string): Promise<readonly InboxRecord[]>;
 }

@@ -72,8 +72,6 @@ export interface ReplyFailure {
   readonly sources?: readonly AnswerSource[];
   /** Present: the platform shows a Retry button for a `retry` press with this key. */
   readonly retryKey?: string;
-  /** The turn will run again into this reply, so nothing is shown that cannot change then. Default false. */
-  readonly isTemporary?: boolean;
 }
 
 /** The options of {@link Reply.status}. */

@@ -209,19 +209,6 @@ export interface Conversations {
     noted?: NotedWithMessage,
   ): Promise<"appended" | "duplicate">;
   /**
-   * Replaces the message that has the same id, or appends if there is none. `refused` means that a later
-   * attempt has stored its message, or that the message was erased. `earlier` says what becomes of the
-   * replaced message:
-   * - `erased` is the default. It and its versions are gone from the service's files too.
-   * - `version` makes it a version of `message`.
-   * - `continued` gives its versions to `message`, which continues its text.
-   */
-  replace(
-    conversationId: string,
-    message: StoredMessage,
-    earlier?: "erased" | "version" | "continued",
-  ): Promise<"replaced" | "appended" | "refused">;
-  /**
    * The newest messages, oldest first. It stops after the message with which their texts exceed `maxChars`
    * characters together, by default 8 million.
    */
@@ -250,8 +237,6 @@ export interface Conversations {
   ): Promise<SummedUp>;
   /** The message with that id, if it is stored. */
   find(conversationId: string, messageId: string): Promise<StoredMessage | undefined>;
-  /** Changes {@link StoredMessage.shownAs} of a message if it is still stored. */
-  setShownAs(conversationId: string, messageId: string, keys: readonly string[]): Promise<void>;
   /**
    * Changes one person's rating of an answer that is still stored; durable when it resolves. `forgetAuthor`
    * erases it with what the person wrote.
@@ -336,20 +321,26 @@ export interface Archive {
   deleteConversation(conversationId: string): Promise<ErasureReport>;
 }
 
+/**
+ * Work of whoever holds a conversation. The signal aborts when the lease of the conversation is lost.
+ * `isFresh` says whether the lease is still valid, also in a process that was paused and has not noticed its
+ * loss.
+ */
+type HeldWork<T> = (lost: AbortSignal, isFresh: () => boolean) => Promise<T>;
+
 /** Runs the turns of a conversation one at a time and in order, over all processes. */
 export interface ConversationQueue {
   /** Whether other processes may run turns of the same conversations. */
   readonly isShared: boolean;
   /**
-   * Runs `work` after all earlier work of the conversation has ended. The signal aborts when the lease of the
-   * conversation is lost.
+   * Runs `work` after all earlier work of the conversation has ended.
    */
-  run<T>(conversationId: string, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
+  run<T>(conversationId: string, work: HeldWork<T>): Promise<T>;
   /**
    * Like `run`, but it waits only for this process's own work. It returns false, without running `work`, if
    * another process has the conversation.
    */
-  runUnlessTaken(conversationId: string, work: (signal: AbortSignal) => Promise<void>): Promise<boolean>;
+  runUnlessTaken(conversationId: string, work: HeldWork<void>): Promise<boolean>;
   /** Rejects work that has not started, now and later, with `stopping`. Running work continues. */
   close(): void;
   /** Resolves when no work runs or waits. */

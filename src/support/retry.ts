@@ -42,6 +42,8 @@ export const backoffs = {
   collision: { baseMs: 5, maxMs: 200 },
   /** The store or another server of the operator failed, which usually recovers in a moment. */
   moment: { baseMs: 50, maxMs: 500 },
+  /** A turn met an outage, and runs again. */
+  again: { baseMs: 500, maxMs: 4000 },
   /** The service has many users, or many calls wait for the same one. */
   shared: { baseMs: 500, maxMs: 10_000 },
   /** Something such as a platform may be unreachable for hours. */

@@ -30,7 +30,7 @@ function isAnswered(people: People, label: string): boolean {
 }
 
 /** Waits until each message has an outcome and nothing is open, or until nothing changes any more. */
-export async function settle(people: People, inbox: Pick<Inbox, "listOpen" | "lookUp">): Promise<void> {
+export async function settle(people: People, inbox: Pick<Inbox, "open" | "read">): Promise<void> {
   let last = "";
   let changedAt = Date.now();
   let looks = 0;
@@ -45,8 +45,8 @@ export async function settle(people: People, inbox: Pick<Inbox, "listOpen" | "lo
         deletedAt === undefined && !answered.has(label) && refusal() === undefined,
     );
     // Messages that were accepted and closed have an outcome, e.g. a Retry. Others may be delivered again.
-    const accepted = await Promise.all(missing.map(({ keys }) => inbox.lookUp(keys)));
-    const open = (await inbox.listOpen()).length;
+    const accepted = await Promise.all(missing.map(({ keys }) => inbox.read(keys)));
+    const open = (await inbox.open()).length;
     const isQuiet = open === 0 && !shown.some(({ isUnfinished }) => isUnfinished);
     looks = isQuiet && accepted.every((entries) => entries.length > 0) ? looks + 1 : 0;
     if (looks === quietLooks) return;

@@ -3,8 +3,9 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { ratingBy } from "../../src/core/raters.ts";
 import { maxRatings, type StoredMessage } from "../../src/core/storage.ts";
 import type { Store } from "../../src/conversations/open-store.ts";
-import { freshId, messageOf } from "../support/store-samples.ts";
+import { eventOf, freshId, messageOf } from "../support/store-samples.ts";
 import { describeStores } from "../support/stores.ts";
+import { endOf } from "../support/turn-steps.ts";
 
 describeStores("settings and conversations", (current) => {
   let store: Store;
@@ -378,7 +379,13 @@ describeStores("settings and conversations", (current) => {
       expect(await rate("ann", "good", "t1/user")).toBe("gone");
       expect(await rate("ann", "good", "unknown")).toBe("gone");
       await rate("ann", "good");
-      await store.conversations.replace("test:1", { ...answer, attempt: 2 });
+      await store.inbox.accept(eventOf("t1", "test:1"));
+      for (const attempt of [1, 2]) {
+        await store.inbox.begin(await store.inbox.read(["t1"]));
+        const run = { key: "t1", attempt, conversationId: "test:1" };
+        const how = { answer: { ...answer, attempt }, earlier: "erased" } as const;
+        if (attempt === 2) await store.inbox.write(run, endOf(run, undefined, how));
+      }
       expect(await ratings()).toBeUndefined();
       await store.erasure.removeMessages("test:1", { ids: [answer.id] });
       expect(await rate("ann", "good")).toBe("gone");

@@ -16,6 +16,7 @@ import { silentLog } from "../support/silent-log.ts";
 import { bytesOfFolder, holds } from "../support/store-bytes.ts";
 import { eventOf, messageOf } from "../support/store-samples.ts";
 import { describeStores, type TestStore } from "../support/stores.ts";
+import { answerTurn } from "../support/turn-steps.ts";
 
 const [oldKey, newKey] = [randomBytes(32).toString("base64"), randomBytes(32).toString("base64")];
 const secret = "what nobody else may read";
@@ -45,8 +46,7 @@ async function fill(store: Store): Promise<string> {
   await conversations.saveSettings("web:1", { title: secret, within: ["web:place"], isPinned: true });
   const { hash } = await conversations.putBlob("web:1", Buffer.from(secret), "text/plain");
   await inbox.accept({ ...eventOf("open"), text: secret });
-  await inbox.accept(eventOf("answered"));
-  await inbox.close(["answered"]);
+  await answerTurn(inbox, [eventOf("answered")]);
   await store.records.set("for an hour", secret, hourMs);
   await store.settings.change("web:place", { language: "de" });
   const reserved = await spending.reserve(0.25, { budgets: [], now: noon });
@@ -71,7 +71,7 @@ async function check(store: Store, hash: string): Promise<void> {
   expect(await conversations.settings("web:1")).toMatchObject({ title: secret, isPinned: true });
   const blob = await conversations.getBlob("web:1", hash);
   expect(Buffer.from(blob?.bytes ?? []).toString()).toBe(secret);
-  expect((await inbox.listOpen()).map(({ event }) => event.key)).toEqual(["open"]);
+  expect((await inbox.open()).map(({ event }) => event.key)).toEqual(["open"]);
   expect(await inbox.accept(eventOf("answered"))).toBe("duplicate");
   expect(await store.records.get("for an hour")).toBe(secret);
   expect(await store.settings.read(["web:place"])).toEqual([{ language: "de" }]);

@@ -49,7 +49,7 @@ describeStores(
       expect(lines.filter((line) => line.startsWith("error the store lost its data"))).toHaveLength(2);
 
       const next = await open({ encryptionKeys });
-      expect(await next.inbox.listOpen()).toEqual([]);
+      expect(await next.inbox.open()).toEqual([]);
       expect(await next.inbox.accept(eventOf("after"))).toBe("accepted");
       await next.conversations.append("test:1", messageOf("m"));
       await next.ping();

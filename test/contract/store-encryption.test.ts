@@ -31,7 +31,7 @@ describeStores("encryption at rest", (current) => {
     const [message] = await store.conversations.recent("web:1", { maxMessages: 1 });
     expect(message?.parts).toEqual([{ kind: "text", text: secret }]);
     expect((await store.conversations.settings("web:1")).title).toBe(secret);
-    expect((await store.inbox.listOpen())[0]?.event).toMatchObject({ text: secret });
+    expect((await store.inbox.open())[0]?.event).toMatchObject({ text: secret });
     expect(Buffer.from((await store.conversations.getBlob("web:1", hash))?.bytes ?? []).toString()).toBe(
       secret,
     );
@@ -129,7 +129,7 @@ describeStores("somebody without a key who writes to the store", (current, kind)
       const picture = await store.conversations.getBlob(id, hashOf(`picture 1 in ${id}`));
       expect(Buffer.from(picture?.bytes ?? []).toString()).toBe(`picture 1 in ${id}`);
     }
-    expect(await store.inbox.listOpen()).toHaveLength(2);
+    expect(await store.inbox.open()).toHaveLength(2);
   };
   const blobFile = (id: string, hash: string) => join(current().folder, "blobs", folderOf(id), hash);
   const swap = async (

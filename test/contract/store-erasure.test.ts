@@ -1,11 +1,22 @@
 import { buffer } from "node:stream/consumers";
 import { randomUUID } from "node:crypto";
 import { beforeEach, describe, expect, it } from "vitest";
+import { messageIds } from "../../src/core/message-ids.ts";
 import type { StoredMessage } from "../../src/core/storage.ts";
 import type { Store } from "../../src/conversations/open-store.ts";
 import { holds } from "../support/store-bytes.ts";
 import { eventOf, messageOf } from "../support/store-samples.ts";
 import { describeStores } from "../support/stores.ts";
+import {
+  againOf,
+  answerTurn,
+  beginTurn,
+  callOf,
+  deletionOf,
+  endOf,
+  openKeys,
+  questionOf,
+} from "../support/turn-steps.ts";
 
 const ann = { id: "test:ann", name: "Ann" };
 const bob = { id: "test:bob", name: "Bob" };
@@ -13,6 +24,7 @@ const answerOf = (id: string, text: string): StoredMessage => {
   const { author: _, ...message } = messageOf(id, text);
   return { ...message, role: "assistant", outcome: "complete" };
 };
+const retryOf = (key: string) => againOf(key, { reason: "retry", isLastOnly: false });
 const secretOf = (who: string) => `${who}-${randomUUID()}`;
 
 describeStores("erasure", (current) => {
@@ -21,9 +33,10 @@ describeStores("erasure", (current) => {
     store = await current().open();
   });
 
-  /** Stores a message with a new picture, and its answered event. */
+  /** Stores a message with a new picture, whose turn is over. */
   const say = async (conversationId: string, author: typeof ann, secret: string, shared?: Uint8Array) => {
-    const id = `${conversationId}/${randomUUID()}`;
+    const key = `${conversationId}/${randomUUID()}`;
+    const id = messageIds.user(key);
     const blob = await store.conversations.putBlob(
       conversationId,
       Buffer.from(`picture ${secret}`),
@@ -42,12 +55,16 @@ describeStores("erasure", (current) => {
             } as const,
           ]),
     ];
-    await store.conversations.append(conversationId, { ...messageOf(id), author, parts });
-    const event = { ...eventOf(id, conversationId), author, text: secret };
+    const event = { ...eventOf(key, conversationId), author, text: secret };
     await store.inbox.accept(event);
-    await store.inbox.saveTurn({ keys: [id], address: { note: secret }, attempts: 1 });
-    await store.inbox.close([id]);
-    return { id, blob, event };
+    const question = { ...questionOf(event), parts };
+    const begun = await store.inbox.begin(await store.inbox.read([key]), { messages: [question] });
+    expect(begun).toBeDefined();
+    const attempt = { key, attempt: 1, conversationId };
+    await store.inbox.write(attempt, { kind: "address", address: { note: secret }, shownAs: [] });
+    await store.inbox.write(attempt, endOf(attempt));
+    await store.inbox.write(attempt, { kind: "close" });
+    return { key, id, blob, event };
   };
   const textsOf = async (conversationId: string) =>
     (await store.conversations.recent(conversationId, { maxMessages: 999 })).flatMap(({ parts }) =>
@@ -79,8 +96,8 @@ describeStores("erasure", (current) => {
     expect(await store.conversations.getBlob("test:1", second.blob.hash)).toBeDefined();
     expect(await store.conversations.settings("test:1")).toEqual({ model: "m" });
     expect(await store.inbox.accept(first.event)).toBe("duplicate");
-    expect(await store.inbox.reopen(first.id, "retry")).toBe("gone");
-    expect(await store.inbox.reopen(second.id, "retry")).toMatchObject({ event: second.event });
+    expect(await store.inbox.change(retryOf(first.key))).toMatchObject({ result: "gone" });
+    expect(await store.inbox.change(retryOf(second.key))).toMatchObject({ result: "done" });
     expect(await store.conversations.append("test:1", messageOf(first.id, "again"))).toBe("duplicate");
     await say("test:1", bob, "goes on");
     expect(await textsOf("test:1")).toEqual([his, "answer to both", "goes on"]);
@@ -116,7 +133,7 @@ describeStores("erasure", (current) => {
       ["test:", "test:bobs"],
     ] as const)
       expect(await store.conversations.list(platform, { max: 9 })).toMatchObject([{ conversationId: left }]);
-    expect(await store.inbox.isOpen("still-open")).toBe(true);
+    expect(await openKeys(store.inbox)).toEqual(["still-open"]);
     expect(await store.erasure.forgetAuthor(undefined, ann.id)).toEqual({
       messages: 0,
       blobs: 0,
@@ -150,23 +167,6 @@ describeStores("erasure", (current) => {
     expect(await textsOf("test:2")).toEqual(["anew"]);
   });
 
-  it("notes later which platform messages show an answer, and does not bring an erased one back", async () => {
-    const { conversations, erasure } = store;
-    const secret = secretOf("answer");
-    await say("test:5", ann, secretOf("question"));
-    await conversations.append("test:5", answerOf("a1", secret));
-    await conversations.setShownAs("test:5", "a1", ["shown:1"]);
-    expect((await conversations.find("test:5", "a1"))?.shownAs).toEqual(["shown:1"]);
-    await conversations.setShownAs("test:5", "unknown", ["shown:9"]);
-    await conversations.setShownAs("test:unknown", "a1", ["shown:9"]);
-    expect(await conversations.exists("test:unknown")).toBe(false);
-
-    expect((await erasure.removeMessages("test:5", { ids: [], shownAs: ["shown:1"] })).messages).toBe(1);
-    await conversations.setShownAs("test:5", "a1", ["shown:1"]);
-    expect(await conversations.find("test:5", "a1")).toBeUndefined();
-    expect(holds(await current().bytes(), secret)).toBe(false);
-  });
-
   it("erases single messages with their own pictures, and refuses their ids from then on", async () => {
     const [gone, stays] = [secretOf("gone"), secretOf("stays")];
     const shared = Buffer.from("a picture in both");
@@ -186,7 +186,7 @@ describeStores("erasure", (current) => {
       settings: 0,
       ratings: 0,
     });
-    await store.inbox.withdraw([first.id]);
+    await store.inbox.change(deletionOf(first.key));
 
     expect(await textsOf("test:5")).toEqual([stays]);
     expect(holds(await current().bytes(), gone)).toBe(false);
@@ -195,7 +195,7 @@ describeStores("erasure", (current) => {
     expect(await store.conversations.settings("test:5")).toEqual({ model: "m" });
     expect(await store.conversations.append("test:5", messageOf(first.id))).toBe("duplicate");
     expect(await store.inbox.accept(first.event)).toBe("duplicate");
-    expect(await store.inbox.reopen(first.id, "retry")).toBe("gone");
+    expect(await store.inbox.change(retryOf(first.key))).toMatchObject({ result: "gone" });
     // It is repeated, as after a crash, and done before the message is stored.
     expect(await store.erasure.removeMessages("test:5", removed)).toMatchObject({
       messages: 0,
@@ -210,34 +210,44 @@ describeStores("erasure", (current) => {
   describe("of an answer with earlier versions", () => {
     /** Asks a question whose answer took the place of another one, which had a picture. */
     const ask = async (author: typeof ann, words: { readonly earlier: string; readonly newest: string }) => {
-      const { id } = await say("test:7", author, secretOf("question"));
+      const { key, id } = await say("test:7", author, secretOf("question"));
+      const answerId = messageIds.answer(key);
       const blob = await store.conversations.putBlob("test:7", Buffer.from(words.earlier), "image/png");
       const image = { kind: "image", blob, name: "earlier.png" } as const;
-      const first = { ...answerOf(`${id}/answer`, words.earlier), turnKey: id, attempt: 1 };
-      await store.conversations.append("test:7", { ...first, parts: [...first.parts, image] });
-      const second = { ...answerOf(`${id}/answer`, words.newest), turnKey: id, attempt: 2 };
-      await store.conversations.replace("test:7", second, "version");
+      for (const [text, pictures] of [
+        [words.earlier, [image]],
+        [words.newest, []],
+      ] as const) {
+        await store.inbox.change(retryOf(key));
+        const attempt = await beginTurn(store.inbox, [key]);
+        const written = answerOf(answerId, text);
+        const answer = { ...written, parts: [...written.parts, ...pictures], turnKey: key };
+        const how = { answer: { ...answer, attempt: attempt.attempt }, earlier: "version" } as const;
+        await store.inbox.write(attempt, endOf(attempt, undefined, how));
+        await store.inbox.write(attempt, { kind: "close" });
+      }
       expect(holds(await current().bytes(), words.earlier)).toBe(true);
-      return { id, blob };
+      return { key, id, answerId, blob };
     };
     const isGone = async (secret: string) =>
       expect.poll(async () => holds(await current().bytes(), secret), { timeout: 20_000 }).toBe(false);
 
     it("erases them with the answer", async () => {
       const words = { earlier: secretOf("earlier"), newest: secretOf("newest") };
-      const { id, blob } = await ask(ann, words);
+      const { answerId, blob } = await ask(ann, words);
       await store.erasure.removeMessages("test:7", { ids: [], withLooseFiles: true });
       expect(await store.conversations.getBlob("test:7", blob.hash)).toBeDefined();
-      await store.erasure.removeMessages("test:7", { ids: [`${id}/answer`] });
+      await store.erasure.removeMessages("test:7", { ids: [answerId] });
       await isGone(words.earlier);
       await isGone(words.newest);
       expect(await store.conversations.getBlob("test:7", blob.hash)).toBeUndefined();
     });
 
-    it("erases them with the question, though the newest stays", async () => {
+    it.each(["from the log", "as a change of its turn"])("erases them with the question, %s", async (how) => {
       const words = { earlier: secretOf("earlier"), newest: secretOf("newest") };
-      const { id, blob } = await ask(ann, words);
-      await store.erasure.removeMessages("test:7", { ids: [id] });
+      const { key, id, blob } = await ask(ann, words);
+      if (how === "from the log") await store.erasure.removeMessages("test:7", { ids: [id] });
+      else await store.inbox.change(deletionOf(key));
       await isGone(words.earlier);
       expect(await textsOf("test:7")).toEqual([words.newest]);
       expect(await store.conversations.getBlob("test:7", blob.hash)).toBeUndefined();
@@ -265,6 +275,77 @@ describeStores("erasure", (current) => {
       expect(texts.get("conversation.md")).not.toContain("earlier words");
       expect(texts.get("conversation.json")).toContain("earlier words");
       expect(files).toHaveLength(4);
+    });
+  });
+
+  it("erases what a deleted message was the title, the reset and the picture of", async () => {
+    const first = await say("test:8", bob, secretOf("his"));
+    const secret = secretOf("hers");
+    const second = await say("test:8", ann, secret);
+    await say("test:8", ann, secretOf("after"));
+    await store.conversations.saveSettings("test:8", { title: "hers", model: "m", resetAfter: second.id });
+    await store.inbox.change(deletionOf(second.key));
+    expect(await store.conversations.settings("test:8")).toEqual({
+      title: "hers",
+      model: "m",
+      resetAfter: first.id,
+    });
+    expect(await store.conversations.getBlob("test:8", second.blob.hash)).toBeUndefined();
+    expect(holds(await current().bytes(), secret)).toBe(false);
+    await store.inbox.change(deletionOf(first.key));
+    expect(await store.conversations.settings("test:8")).toEqual({ model: "m" });
+  });
+
+  it("erases a message whose turn was erased with what somebody else wrote", async () => {
+    const hers = { ...eventOf("hers", "test:9"), author: ann };
+    const his = { ...eventOf("his", "test:9"), author: bob, text: secretOf("his") };
+    await answerTurn(store.inbox, [hers, his]);
+    await store.erasure.forgetAuthor("test:9", ann.id);
+    expect(await textsOf("test:9")).toEqual([his.text, "the answer"]);
+    expect(await store.inbox.change(deletionOf("his"))).toMatchObject({ result: "done" });
+    expect(await store.inbox.read(["hers", "his"])).toMatchObject([{ state: "erased" }, { state: "erased" }]);
+    expect(holds(await current().bytes(), his.text)).toBe(false);
+  });
+
+  describe("of a call that can be asked again, of which no log knows", () => {
+    const call = (secret: string) => {
+      const subject = { author: bob, text: secret, attachments: [] };
+      return { ...callOf("test:call", "test:10", secret), author: ann, isPrivate: true, subject };
+    };
+    const close = async (secret: string, isRepeatable: boolean) => {
+      await store.inbox.accept(call(secret));
+      const attempt = await beginTurn(store.inbox, ["test:call"], { isAsked: false });
+      await store.inbox.write(attempt, endOf(attempt, undefined, { kind: "failed" }));
+      await store.inbox.write(attempt, { kind: "close", isRepeatable });
+    };
+
+    it.each([
+      ["with its conversation", () => store.erasure.deleteConversation("test:10")],
+      ["with its author", () => store.erasure.forgetAuthor(undefined, ann.id)],
+      [
+        "with the author of the message that it was used on",
+        () => store.erasure.forgetAuthor(undefined, bob.id),
+      ],
+    ] as const)("erases it %s", async (_, erase) => {
+      const secret = secretOf("prompt");
+      await close(secret, true);
+      expect((await store.inbox.read(["test:call"]))[0]?.event).toMatchObject({
+        options: { prompt: secret },
+      });
+      await erase();
+      expect(await store.inbox.read(["test:call"])).toMatchObject([{ state: "erased" }]);
+      expect(holds(await current().bytes(), secret)).toBe(false);
+    });
+
+    it("counts it as no conversation, and keeps nothing of one that cannot", async () => {
+      const secret = secretOf("prompt");
+      await close(secret, true);
+      expect(await store.erasure.countAuthor(undefined, ann.id)).toMatchObject({ conversations: 0 });
+      await store.inbox.change(retryOf("test:call"));
+      const attempt = await beginTurn(store.inbox, ["test:call"]);
+      await store.inbox.write(attempt, endOf(attempt));
+      await store.inbox.write(attempt, { kind: "close" });
+      expect(JSON.stringify(await store.inbox.read(["test:call"]))).not.toContain(secret);
     });
   });
 

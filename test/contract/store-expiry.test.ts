@@ -12,6 +12,7 @@ import { openRawStore } from "../support/raw-store.ts";
 import { holds } from "../support/store-bytes.ts";
 import { eventOf, messageOf } from "../support/store-samples.ts";
 import { describeStores } from "../support/stores.ts";
+import { againOf, answerTurn, beginTurn, editTo, endOf, openKeys } from "../support/turn-steps.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
 /** This is 50 ms. */
@@ -30,12 +31,14 @@ describeStores("retention", (current, kind) => {
   const fill = async (store: Store) => {
     await store.conversations.append("web:1", messageOf("m1", secret));
     await store.conversations.saveSettings("web:1", { title: secret, within: ["web:place"] });
-    await store.inbox.accept({ ...eventOf("k1"), text: secret });
+    await store.inbox.accept({ ...eventOf("k1", "web:1"), text: secret });
     return store.conversations.putBlob("web:1", Buffer.from(secret), "text/plain");
   };
   const expireConversation = async (store: Store) => {
     const { hash } = await fill(store);
-    await store.inbox.close(["k1"]);
+    const attempt = await beginTurn(store.inbox, ["k1"]);
+    await store.inbox.write(attempt, endOf(attempt, secret));
+    await store.inbox.write(attempt, { kind: "close" });
     await vi.waitUntil(
       async () => (await store.conversations.recent("web:1", { maxMessages: 9 })).length === 0,
       { timeout: 5000, interval: 20 },
@@ -78,6 +81,67 @@ describeStores("retention", (current, kind) => {
       });
     },
   );
+
+  describe("of turns that are over", () => {
+    // Servers go by their own clocks.
+    const only = kind === "sqlite" ? it : () => {};
+    const known = async (store: Store, ...keys: string[]) =>
+      (await store.inbox.read(keys)).map(({ event }) => event.key);
+    const pass = async (store: Store, days: number) => await store.sweep(Date.now() + days * dayMs);
+
+    it("keeps them for a week, with all their events", async () => {
+      await use({}, async (store) => {
+        await answerTurn(store.inbox, [eventOf("a", "web:1"), eventOf("b", "web:1")]);
+        await pass(store, 6);
+        expect(await known(store, "a", "b")).toEqual(["a", "b"]);
+        expect(await store.inbox.change(againOf("a"))).toMatchObject({
+          result: "done",
+          turn: { turn: { keys: ["a", "b"] } },
+        });
+        expect(await openKeys(store.inbox)).toEqual(["a"]);
+      });
+    });
+
+    only("removes them after a week, also where one of their events was edited since", async () => {
+      await use({}, async (store) => {
+        for (let turn = 0; turn < 3; turn++)
+          await answerTurn(store.inbox, [eventOf(`a${turn}`, "web:1"), eventOf(`b${turn}`, "web:1")]);
+        // They are not the last turn, so that only the words change.
+        for (const key of ["a0", "b1"]) await store.inbox.change(editTo(key, "new words"));
+        await pass(store, 6);
+        expect(await known(store, "a0", "b0", "a1", "b1")).toEqual(["a0", "b0", "a1", "b1"]);
+        await pass(store, 8);
+        const raw = await openRawStore(current().url);
+        const left = (await raw.all()).filter(([space]) => space === "inbox");
+        await raw.close();
+        expect(left.map(([, key]) => key)).toEqual([]);
+      });
+    });
+
+    only("keeps every event of a turn that runs again, until it is over again", async () => {
+      await use({}, async (store) => {
+        await answerTurn(store.inbox, [eventOf("a", "web:1"), eventOf("b", "web:1")]);
+        await store.inbox.change(editTo("b", "new words"));
+        await pass(store, 8);
+        expect(await known(store, "a", "b")).toEqual(["a", "b"]);
+        const attempt = await beginTurn(store.inbox, ["a"]);
+        await store.inbox.write(attempt, endOf(attempt, "the answer"));
+        await store.inbox.write(attempt, { kind: "close" });
+        await pass(store, 8);
+        expect(await known(store, "a", "b")).toEqual([]);
+      });
+    });
+
+    only("keeps them no longer than their question", async () => {
+      await use({ retentionDays: 3 }, async (store) => {
+        await answerTurn(store.inbox, [eventOf("a", "web:1")]);
+        await pass(store, 2);
+        expect(await known(store, "a")).toEqual(["a"]);
+        await pass(store, 4);
+        expect(await known(store, "a")).toEqual([]);
+      });
+    });
+  });
 
   describe("of blobs", () => {
     afterEach(() => {
@@ -159,8 +223,7 @@ describeStores("a store whose process has a clock that jumps two days ahead", (c
   it("knows what was answered, and keeps order, messages and blobs, until the next start", async () => {
     const store = await current().open({ retentionDays: 1 });
     const live = async (name: string) => {
-      await store.inbox.accept(eventOf(`answered ${name}`));
-      await store.inbox.close([`answered ${name}`]);
+      await answerTurn(store.inbox, [eventOf(`answered ${name}`, "test:2")]);
       await store.inbox.accept(eventOf(`open ${name}`));
       await store.conversations.append("test:1", messageOf(name));
       const blob = await store.conversations.putBlob("test:1", Buffer.from(name), "image/png");
@@ -172,7 +235,7 @@ describeStores("a store whose process has a clock that jumps two days ahead", (c
     await store.sweep(expiryTime() ?? 0);
     for (const name of ["before", "during"])
       expect(await store.inbox.accept(eventOf(`answered ${name}`))).toBe("duplicate");
-    for (const open of [await store.inbox.listOpen(), await store.inbox.listOpenIn("test:inbox")])
+    for (const open of [await store.inbox.open(), await store.inbox.openIn("test:inbox")])
       expect(open.map(({ event }) => event.key)).toEqual(["open before", "open during"]);
     const recent = await store.conversations.recent("test:1", { maxMessages: 9 });
     expect(recent.map(({ id }) => id)).toEqual(["before", "during"]);

@@ -9,6 +9,15 @@ import { systemClock } from "../../src/support/clock.ts";
 import { openRawStore, type RawStore } from "../support/raw-store.ts";
 import { eventOf, messageOf } from "../support/store-samples.ts";
 import { describeStores } from "../support/stores.ts";
+import {
+  againOf,
+  beginTurn,
+  deletionOf,
+  editTo,
+  openKeys,
+  questionOf,
+  stopOf,
+} from "../support/turn-steps.ts";
 
 /** A message that is missing is looked for again without a wait. */
 const hasty: Clock = { ...systemClock, sleep: async () => {} };
@@ -41,7 +50,7 @@ describeStores("ids that a stranger chooses", (current) => {
         await expect(attempt()).rejects.toEqual(refused);
       // Nothing was written halfway.
       expect(await conversations.exists("web:1")).toBe(false);
-      expect(await inbox.listOpen()).toEqual([]);
+      expect(await inbox.open()).toEqual([]);
     }
   });
 
@@ -55,13 +64,13 @@ describeStores("ids that a stranger chooses", (current) => {
         { within: [id] },
       ])
         await expect(store.inbox.accept({ ...eventOf("k"), ...part })).rejects.toEqual(refused);
-    expect(await store.inbox.listOpen()).toEqual([]);
+    expect(await store.inbox.open()).toEqual([]);
     const id = long(200);
     const author = { id, name: "Eve" };
     expect(await store.inbox.accept({ ...eventOf(id, id), author, within: [id] })).toBe("accepted");
     expect(await store.conversations.append(id, { ...messageOf(id), author })).toBe("appended");
     await store.conversations.saveSettings(id, { within: [id] });
-    await store.inbox.close([id]);
+    await store.inbox.change(deletionOf(id));
     expect(await store.erasure.forgetAuthor(undefined, id)).toMatchObject({ messages: 1 });
   });
 
@@ -83,8 +92,9 @@ describeStores("ids that a stranger chooses", (current) => {
     expect(await conversations.list(id, { max: 9 })).toContainEqual(expect.objectContaining({ title: id }));
     expect(await inbox.accept({ ...eventOf(id, id), author: message.author })).toBe("accepted");
     expect(await inbox.accept(eventOf(id, id))).toBe("duplicate");
-    expect((await inbox.listOpenIn(id)).map(({ event }) => event.key)).toEqual([id]);
-    await inbox.close([id]);
+    expect((await inbox.openIn(id)).map(({ event }) => event.key)).toEqual([id]);
+    await inbox.change(deletionOf(id));
+    expect(await inbox.openIn(id)).toEqual([]);
     await records.set(id, { [id]: 1 });
     expect(JSON.stringify(await records.get(id))).toBe(JSON.stringify(Object.fromEntries([[id, 1]])));
     expect(await erasure.forgetAuthor(undefined, id)).toMatchObject({ messages: 1, conversations: 1 });
@@ -141,12 +151,32 @@ describeStores("a damaged entry", (current) => {
       await damage("inbox", "k1", value);
       // The process that accepted them knows them without reading.
       store = await current().reopen();
-      expect((await store.inbox.listOpen()).map(({ event }) => event.key)).toEqual(["k2"]);
-      expect((await store.inbox.listOpenIn("web:1")).map(({ event }) => event.key)).toEqual(["k2"]);
-      await expect(store.inbox.isOpen("k1")).rejects.toMatchObject({ code: "store-corrupt" });
+      expect((await store.inbox.open()).map(({ event }) => event.key)).toEqual(["k2"]);
+      expect((await store.inbox.openIn("web:1")).map(({ event }) => event.key)).toEqual(["k2"]);
+      await expect(store.inbox.read(["k1"])).rejects.toMatchObject({ code: "store-corrupt" });
+      for (const change of [stopOf("k1"), editTo("k1", "new words"), againOf("k1")])
+        await expect(store.inbox.change(change)).rejects.toMatchObject({ code: "store-corrupt" });
     }
-    await store.inbox.withdraw(["k1"]);
+    expect(await store.inbox.change(deletionOf("k1"))).toMatchObject({ result: "done" });
+    expect(await openKeys(store.inbox)).toEqual(["k2"]);
     expect(await store.inbox.accept(eventOf("k1", "web:1"))).toBe("duplicate");
+  });
+
+  it("of one event does not keep its turn from being answered, nor of a turn its events from being deleted", async () => {
+    for (const key of ["k3", "k4"]) await store.inbox.accept(eventOf(key, "web:1"));
+    await beginTurn(store.inbox, ["k1", "k2", "k3", "k4"], { isAsked: false });
+    await damage("inbox", "k2", "not JSON");
+    store = await current().reopen();
+    const begun = await store.inbox.begin(await store.inbox.read(["k1"]));
+    expect(begun?.events.map(({ key }) => key)).toEqual(["k1", "k3", "k4"]);
+    const attempt = { key: "k1", attempt: 2, conversationId: "web:1" };
+    const messages = begun!.events.map((event) => questionOf(event));
+    expect(await store.inbox.write(attempt, { kind: "asked", messages })).toEqual({ isWritten: true });
+    await damage("inbox", "k1", "not JSON");
+    expect(await store.inbox.change(deletionOf("k3"))).toMatchObject({ result: "done" });
+    expect(await store.inbox.read(["k3"])).toMatchObject([{ state: "erased" }]);
+    expect(await store.conversations.find("web:1", "k3/user")).toBeUndefined();
+    expect(await store.conversations.find("web:1", "k4/user")).toBeDefined();
   });
 
   it("of a conversation is an error of what reads it, never an absent message; it can be deleted", async () => {
@@ -185,7 +215,7 @@ describeStores("fuzz of stored entries", (current, kind) => {
     await conversations.saveSettings(id, { title: "title", within: ["web:place"] });
     const { hash } = await conversations.putBlob(id, Buffer.from("picture"), "image/png");
     for (const key of ["k1", "k2"]) await inbox.accept(eventOf(key, id));
-    await inbox.saveTurn({ keys: ["k1"], address: {}, attempts: 1 });
+    await beginTurn(inbox, ["k1"], { isAsked: false });
     await store.records.set("r", 1);
     /** These reads are of every kind, and change no entries. */
     const reads: Readonly<Record<string, () => Promise<unknown>>> = {
@@ -196,10 +226,9 @@ describeStores("fuzz of stored entries", (current, kind) => {
       hadMessages: () => conversations.hadMessages(id),
       list: () => conversations.list("web:", { max: 9 }),
       getBlob: () => conversations.getBlob(id, hash),
-      listOpen: () => inbox.listOpen(),
-      listOpenIn: () => inbox.listOpenIn(id),
-      lookUp: () => inbox.lookUp(["k1", "k2"]),
-      isOpen: () => inbox.isOpen("k1"),
+      listOpen: () => inbox.open(),
+      openIn: () => inbox.openIn(id),
+      lookUp: () => inbox.read(["k1", "k2"]),
       record: () => store.records.get("r"),
       export: async () => {
         const { files } = await store.exportConversation(id);

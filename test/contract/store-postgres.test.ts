@@ -8,6 +8,7 @@ import { has } from "../support/requirements.ts";
 import { silentLog } from "../support/silent-log.ts";
 import { bytesOfFolder } from "../support/store-bytes.ts";
 import { eventOf, freshId, messageOf } from "../support/store-samples.ts";
+import { deletionOf } from "../support/turn-steps.ts";
 import { storeServerContract } from "./store-server.ts";
 
 const password = "sesame-4711";
@@ -217,7 +218,7 @@ describe.skipIf(!has("postgres"))("postgres: the server", () => {
       const [url, secret, lines] = [newUrl(), freshId(), [] as string[]];
       const store = await fill(url, secret, createMemoryLog(lines));
       await store.erasure.deleteConversation("test:1");
-      await store.inbox.withdraw(["k"]);
+      await store.inbox.change(deletionOf("k"));
       await whenGone(secret);
       await expect.poll(() => isPending(url)).toBe(false);
       expect(await store.conversations.recent("test:2", { maxMessages: 99 })).toHaveLength(1);

@@ -6,6 +6,7 @@ import { openStore, type Store, type StoreOptions } from "../../src/conversation
 import { createManualClock } from "../support/manual-clock.ts";
 import { silentLog } from "../support/silent-log.ts";
 import { eventOf, freshId, messageOf } from "../support/store-samples.ts";
+import { deletionOf, openKeys } from "../support/turn-steps.ts";
 
 /** A server that can be stopped while a store is open on it. */
 export interface StoreServer {
@@ -61,7 +62,7 @@ export function storeServerContract(current: () => StoreServer): void {
     expect(await store.conversations.append(id, messageOf("after"))).toBe("appended");
     const kept = await store.conversations.recent(id, { maxMessages: 9 });
     expect(kept.map((message) => message.id)).toEqual(["before", "after"]);
-    expect(await store.inbox.isOpen(key)).toBe(true);
+    expect(await openKeys(store.inbox)).toContain(key);
     expect(await store.queue.run(freshId(), async () => "goes on")).toBe("goes on");
   });
 
@@ -171,8 +172,8 @@ export async function expectOutage(
     saveSettings: () => conversations.saveSettings(id, { model: "m" }),
     putBlob: () => conversations.putBlob(id, randomBytes(100), "image/png"),
     accept: () => inbox.accept(eventOf(freshId())),
-    saveTurn: () => inbox.saveTurn({ keys: [key], address: {}, attempts: 1 }),
-    close: () => inbox.close([key]),
+    change: () => inbox.change(deletionOf(key)),
+    refuse: () => inbox.refuse(freshId()),
   };
   // They run at once, since each may wait for long.
   const outcomes = await Promise.all(Object.values(writes).map((write) => codeOf(write())));
@@ -183,8 +184,8 @@ export async function expectOutage(
     exists: async () => Number(await conversations.exists(id)),
     list: async () => (await conversations.list(id, { max: 1 })).length,
     getBlob: async () => ((await conversations.getBlob(id, hash)) === undefined ? 0 : 1),
-    listOpen: async () => (await inbox.listOpen()).filter(({ event }) => event.key === key).length,
-    isOpen: async () => Number(await inbox.isOpen(key)),
+    listOpen: async () => (await inbox.open()).filter(({ event }) => event.key === key).length,
+    read: async () => (await inbox.read([key])).length,
   };
   for (const [name, read] of Object.entries(reads))
     expect(["store-unavailable", 1], name).toContain(await codeOf(read()));

@@ -12,6 +12,7 @@ import { openStore, type Store } from "../../src/conversations/open-store.ts";
 import { createListLog } from "../unit/platforms/discord/harness.ts";
 import { silentLog } from "../support/silent-log.ts";
 import { eventOf, messageOf } from "../support/store-samples.ts";
+import { openKeys } from "../support/turn-steps.ts";
 import { expectOutage } from "./store-server.ts";
 
 let folder: string;
@@ -257,7 +258,7 @@ describe("the SQLite file", () => {
     expect(await store.conversations.append(id, messageOf("after"))).toBe("appended");
     const kept = await store.conversations.recent(id, { maxMessages: 9 });
     expect(kept.map((message) => message.id)).toEqual(["before", "after"]);
-    expect(await store.inbox.isOpen(key)).toBe(true);
+    expect(await openKeys(store.inbox)).toEqual([key]);
   });
 
   it("loses nothing when several processes write one conversation and one is killed", async () => {

@@ -5,8 +5,9 @@ import { beforeEach, describe, expect, it } from "vitest";
 import type { RollingSummary, StoredMessage } from "../../src/core/storage.ts";
 import type { Store } from "../../src/conversations/open-store.ts";
 import { holds } from "../support/store-bytes.ts";
-import { freshId, messageOf } from "../support/store-samples.ts";
+import { eventOf, freshId, messageOf } from "../support/store-samples.ts";
 import { describeStores } from "../support/stores.ts";
+import { beginTurn, endOf } from "../support/turn-steps.ts";
 
 const bob = { id: "test:bob", name: "Bob" };
 
@@ -160,8 +161,20 @@ describeStores("the summary of a conversation", (current, kind) => {
       "or deleted": (id, message) => store.erasure.removeMessages(id, { ids: [message] }),
       "or edited": (id, message) =>
         store.erasure.replaceMessage(id, { ...messageOf(message, "other words"), author: bob, editedAt: 5 }),
-      "or replaced": (id, message) =>
-        store.conversations.replace(id, { ...messageOf(message, "other words"), author: bob }),
+      "or asked anew with its files": async (id, message) => {
+        const event = { ...eventOf(freshId(), id), attachments: [{ id: "f", name: "f", source: {} }] };
+        await store.inbox.accept(event);
+        const attempt = await beginTurn(store.inbox, [event.key], { isAsked: false });
+        const messages = [{ ...messageOf(message, "other words"), author: bob }];
+        await store.inbox.write(attempt, { kind: "asked", messages });
+      },
+      "or replaced in the end of its turn": async (id, message) => {
+        const event = eventOf(freshId(), id);
+        await store.inbox.accept(event);
+        const attempt = await beginTurn(store.inbox, [event.key], { isAsked: false });
+        const answer = { ...messageOf(message, "other words"), author: bob };
+        await store.inbox.write(attempt, endOf(attempt, undefined, { answer, earlier: "erased" }));
+      },
       "or forgotten": (id) => store.erasure.forgetAuthor(id, bob.id),
       "or forgotten everywhere": () => store.erasure.forgetAuthor(undefined, bob.id),
       "with its conversation": (id) => store.erasure.deleteConversation(id),

@@ -1,139 +1,176 @@
-import { beforeEach, expect, it } from "vitest";
-import { transitions } from "../../src/conversations/inbox-record.ts";
+import { beforeEach, describe, expect, it } from "vitest";
+import { effects, type Phase } from "../../src/conversations/inbox-transitions.ts";
 import type { Store } from "../../src/conversations/open-store.ts";
-import type { EventState, Inbox } from "../../src/core/inbox.ts";
+import type { Change, Inbox } from "../../src/core/inbox.ts";
+import { messageIds } from "../../src/core/message-ids.ts";
 import { eventOf } from "../support/store-samples.ts";
 import { describeStores } from "../support/stores.ts";
+import {
+  againOf,
+  answerTurn,
+  beginTurn,
+  callOf,
+  deletionOf,
+  editTo,
+  endOf,
+  openKeys,
+  questionOf,
+  stopOf,
+  wordsOf,
+} from "../support/turn-steps.ts";
 
-/** What is known of an event. `absent` is one that nobody has accepted. */
-interface Known {
-  readonly state: EventState | "absent";
-  /** Whether a turn that begins with it has been claimed. */
-  readonly hasTurn: boolean;
-}
-
-interface Step {
-  readonly run: (inbox: Inbox, key: string) => Promise<unknown>;
-  /** What the step makes of an event. */
-  readonly after: (known: Known) => Known;
-}
-
-const turnOf = (key: string, attempts: number) => ({ keys: [key], address: { message: "7" }, attempts });
+/** Each event has a conversation of its own, so that its turn is the last one of it. */
 const conversationOf = (key: string): string => `test:${key}`;
-const newEvent = (key: string) => eventOf(key, conversationOf(key));
+const newEvent = (key: string) => ({ ...eventOf(key, conversationOf(key)), text: "old words" });
+const newCall = (key: string) => callOf(key, conversationOf(key), "old words");
+const attemptOf = (key: string, attempt = 1) => ({ key, attempt, conversationId: conversationOf(key) });
 
-/** Makes a step's model of its row in the table of the sources. */
-function row(name: keyof typeof transitions): (known: Known) => EventState | undefined {
-  const states: Partial<Record<Known["state"], EventState>> = transitions[name];
-  return ({ state }) => states[state];
+type Step = (inbox: Inbox, key: string) => Promise<unknown>;
+
+/** What leads to each phase. */
+const phases: Readonly<Record<Phase, Step>> = {
+  absent: () => Promise.resolve(),
+  waiting: (inbox, key) => inbox.accept(newEvent(key)),
+  async begun(inbox, key) {
+    await inbox.accept(newEvent(key));
+    await beginTurn(inbox, [key]);
+  },
+  async ending(inbox, key) {
+    await phases.begun(inbox, key);
+    await inbox.write(attemptOf(key), endOf(attemptOf(key), "the answer"));
+  },
+  over: (inbox, key) => answerTurn(inbox, [newEvent(key)]),
+  async erased(inbox, key) {
+    await inbox.accept(newEvent(key));
+    await inbox.change(deletionOf(key));
+  },
+};
+
+/** What leads to each moment at which two steps meet. */
+const moments: Readonly<Record<string, Step>> = {
+  ...phases,
+  async "begun, with files to be read"(inbox, key) {
+    await inbox.accept(newEvent(key));
+    await beginTurn(inbox, [key], { isAsked: false });
+  },
+};
+
+const phaseNames = Object.keys(phases) as readonly Phase[];
+
+const changes: Readonly<Record<Change["kind"], (key: string) => Change>> = {
+  edit: (key) => editTo(key, "new words"),
+  delete: deletionOf,
+  stop: (key) => stopOf(key),
+  again: (key) => againOf(key),
+};
+
+/** What is known of an event, in words: its state, why its turn is open or ends, and where its words are. */
+async function seenOf({ inbox, conversations }: Store, key: string): Promise<string> {
+  const [record] = await inbox.read([key]);
+  if (record === undefined) return "absent";
+  const { event, state, turn } = record;
+  const question = await conversations.find(conversationOf(key), messageIds.user(key));
+  const answer = await conversations.find(conversationOf(key), messageIds.answer(key));
+  const inRecord = wordsOf(event);
+  const inLog = (question?.parts ?? []).map((part) => ("text" in part ? part.text : "")).join("");
+  const isFenced = turn !== undefined && turn.attempt > 0 && turn.since >= turn.attempt;
+  const isListed = (await openKeys(inbox)).includes(key);
+  expect(isListed, key).toBe(state === "open" || state === "ending");
+  expect(await openKeys(inbox, conversationOf(key)), key).toEqual(isListed ? [key] : []);
+  // Words have one home, and nothing that is over has any.
+  if (event.kind === "message") expect([inRecord, inLog], key).toContain("");
+  if (state === "over" || state === "erased") expect(inRecord, key).toBe("");
+  return [
+    state,
+    turn === undefined ? undefined : `attempt ${turn.attempt}`,
+    isFenced ? `again: ${turn.again?.kind ?? "given back"}` : undefined,
+    turn?.end === undefined ? undefined : `${turn.end.kind}${turn.end.isStored ? "" : ", not stored"}`,
+    inRecord === "" ? undefined : `${inRecord} in the record`,
+    inLog === "" ? undefined : `${inLog} in the log`,
+    answer === undefined ? undefined : "answered",
+  ]
+    .filter((part) => part !== undefined)
+    .join("; ");
 }
 
-/** A step that changes the state as its row says, and nothing where it says nothing. */
-const byRow =
-  (name: keyof typeof transitions): Step["after"] =>
-  (known) => ({ ...known, state: row(name)(known) ?? known.state });
-
-const isGone = ({ state }: Known): boolean => state === "withdrawn" || state === "erased";
-
-const steps: Readonly<Record<string, Step>> = {
-  accept: {
-    run: (inbox, key) => inbox.accept(newEvent(key)),
-    after: (known) => (known.state === "absent" ? { ...known, state: "open" } : known),
-  },
-  refuse: {
-    run: (inbox, key) => inbox.refuse(key),
-    after: (known) => (known.state === "absent" ? { ...known, state: "erased" } : known),
-  },
-  claimTurn: {
-    run: (inbox, key) => inbox.claimTurn(turnOf(key, 2)),
-    after: (known) =>
-      known.state === "absent" || row("claim")(known) !== undefined ? { ...known, hasTurn: true } : known,
-  },
-  keepHeard: {
-    run: (inbox, key) => inbox.keepHeard(key, { hash: "a".repeat(64) }),
-    after: byRow("hear"),
-  },
-  stop: { run: (inbox, key) => inbox.stop([key], "Ada"), after: byRow("stop") },
+/** The table, read aloud: each change in each phase, with its result and what is known afterwards. */
+const aloud: Readonly<Record<Change["kind"], Readonly<Record<Phase, readonly [string, string]>>>> = {
   edit: {
-    run: (inbox, key) => inbox.edit({ ...newEvent(key), text: "new words" }, { at: 9000, attemptsBefore: 0 }),
-    after: byRow("edit"),
+    absent: ["unknown", "absent"],
+    waiting: ["done", "open; new words in the record"],
+    begun: ["done", "open; attempt 1; again: edit; new words in the log"],
+    ending: ["done", "open; attempt 1; again: edit; new words in the log; answered"],
+    over: ["done", "open; attempt 1; again: edit; new words in the log; answered"],
+    erased: ["unknown", "erased"],
   },
-  reopen: { run: (inbox, key) => inbox.reopen(key, "retry"), after: byRow("reopen") },
-  "reopen, replacing the answer": {
-    run: (inbox, key) => inbox.reopen(key, "regenerate", { attempts: 1 }),
-    after(known) {
-      const state = row("replace")(known);
-      return state === undefined ? known : { state, hasTurn: true };
-    },
+  delete: {
+    absent: ["done", "erased"],
+    waiting: ["done", "erased"],
+    begun: ["done", "ending; attempt 1; withdrawn, not stored"],
+    ending: ["done", "ending; attempt 1; answer; answered"],
+    over: ["done", "erased; answered"],
+    erased: ["unknown", "erased"],
   },
-  close: {
-    run: (inbox, key) => inbox.close([key]),
-    after: (known) => ({ ...byRow("close")(known), hasTurn: known.hasTurn && !isGone(known) }),
+  stop: {
+    absent: ["ended", "absent"],
+    waiting: ["done", "erased"],
+    begun: ["done", "ending; attempt 1; stopped, not stored; old words in the log"],
+    ending: ["ended", "ending; attempt 1; answer; old words in the log; answered"],
+    over: ["ended", "over; attempt 1; answer; old words in the log; answered"],
+    erased: ["ended", "erased"],
   },
-  withdraw: {
-    run: (inbox, key) => inbox.withdraw([key]),
-    after: () => ({ state: "erased", hasTurn: false }),
-  },
-  "withdraw, keeping the reply": {
-    run: (inbox, key) => inbox.withdraw([key], { keepsReplies: true }),
-    after(known) {
-      const state = known.hasTurn ? row("withdrawContent")(known) : undefined;
-      return state === undefined ? { state: "erased", hasTurn: false } : { ...known, state };
-    },
+  again: {
+    absent: ["gone", "absent"],
+    waiting: ["under-way", "open; old words in the record"],
+    begun: ["under-way", "open; attempt 1; old words in the log"],
+    ending: ["done", "open; attempt 1; again: regenerate; old words in the log; answered"],
+    over: ["done", "open; attempt 1; again: regenerate; old words in the log; answered"],
+    erased: ["gone", "erased"],
   },
 };
 
-/** Each state, and what leads to it. */
-const states: Readonly<Record<string, Known & { readonly prepare: Step["run"] }>> = {
-  absent: { state: "absent", hasTurn: false, prepare: async () => undefined },
-  open: { state: "open", hasTurn: false, prepare: (inbox, key) => inbox.accept(newEvent(key)) },
-  begun: { state: "open", hasTurn: true, prepare: begin },
-  stopping: { state: "stopping", hasTurn: true, prepare: then(begin, (inbox, key) => inbox.stop([key], "")) },
-  withdrawn: {
-    state: "withdrawn",
-    hasTurn: true,
-    prepare: then(begin, (inbox, key) => inbox.withdraw([key], { keepsReplies: true })),
+/** The question goes into the log with the end, if it is not there. */
+const asking = (key: string) => ({ questions: [questionOf(newEvent(key))] });
+
+/** Everything that is done with an event. Runs are of its first attempt. */
+const steps: Readonly<Record<string, Step>> = {
+  accept: (inbox, key) => inbox.accept(newEvent(key)),
+  refuse: (inbox, key) => inbox.refuse(key),
+  async begin(inbox, key) {
+    for (;;) {
+      const [record] = await inbox.read([key]);
+      if (record === undefined || !["open", "ending"].includes(record.state)) return undefined;
+      // Whoever holds the conversation looks again where somebody was faster.
+      const begun = await beginTurn(inbox, [key]).catch(() => undefined);
+      if (begun !== undefined) return begun;
+    }
   },
-  answered: { state: "answered", hasTurn: true, prepare: then(begin, (inbox, key) => inbox.close([key])) },
-  edited: {
-    state: "edited",
-    hasTurn: true,
-    async prepare(inbox, key) {
-      await begin(inbox, key);
-      await inbox.close([key]);
-      await inbox.edit({ ...newEvent(key), text: "words" }, { at: 5000, attemptsBefore: 1 });
-    },
-  },
-  erased: { state: "erased", hasTurn: false, prepare: then(begin, (inbox, key) => inbox.withdraw([key])) },
+  ask: (inbox, key) => inbox.write(attemptOf(key), { kind: "asked", messages: [questionOf(newEvent(key))] }),
+  address: (inbox, key) => inbox.write(attemptOf(key), { kind: "address", address: { at: 1 }, shownAs: [] }),
+  end: (inbox, key) => inbox.write(attemptOf(key), endOf(attemptOf(key), "the answer", asking(key))),
+  "end as stopped": (inbox, key) =>
+    inbox.write(
+      attemptOf(key),
+      endOf(attemptOf(key), "the words so far", { kind: "stopped", ...asking(key) }),
+    ),
+  close: (inbox, key) => inbox.write(attemptOf(key), { kind: "close" }),
+  "give back": (inbox, key) => inbox.write(attemptOf(key), { kind: "give-back" }),
+  ...Object.fromEntries(
+    Object.entries(changes).map(([name, toChange]): [string, Step] => [
+      name,
+      (inbox, key) => inbox.change(toChange(key)),
+    ]),
+  ),
 };
-
-async function begin(inbox: Inbox, key: string): Promise<void> {
-  await inbox.accept(newEvent(key));
-  await inbox.claimTurn(turnOf(key, 1));
-}
-
-function then(first: typeof begin, next: Step["run"]): typeof begin {
-  return async (inbox, key) => {
-    await first(inbox, key);
-    await next(inbox, key);
-  };
-}
-
-async function stateOf(inbox: Inbox, key: string): Promise<Known["state"]> {
-  const [entry = (await inbox.lookUp([key]))[0]] = await inbox.listOpenIn(conversationOf(key));
-  if (entry !== undefined) return entry.state;
-  return (await inbox.knows(key)) ? "erased" : "absent";
-}
 
 /** Only one of two processes gets these, and what it gets. */
 const exclusive: Readonly<Record<string, (result: unknown) => boolean>> = {
   accept: (result) => result === "accepted",
   refuse: (result) => result === "refused",
-  claimTurn: (result) => result === true,
-  "reopen, replacing the answer": (result) => typeof result === "object",
+  again: (result) => (result as { readonly result: string }).result === "done",
 };
 
-describeStores("what an accepted event becomes", (current, kind) => {
+describeStores("what becomes of an accepted event", (current, kind) => {
   let one: Store;
   let other: Store;
   beforeEach(async () => {
@@ -142,31 +179,113 @@ describeStores("what an accepted event becomes", (current, kind) => {
     other = kind === "sqlite" ? one : await current().open();
   });
 
-  it.each(Object.keys(states))("by each step: %s", async (name) => {
-    const { prepare, ...known } = states[name]!;
-    for (const [title, step] of Object.entries(steps)) {
-      const key = `${name}, ${title}`;
-      await prepare(one.inbox, key);
-      expect(await stateOf(one.inbox, key), `before ${title}`).toBe(known.state);
-      await step.run(one.inbox, key);
-      expect(await stateOf(one.inbox, key), title).toBe(step.after(known).state);
+  it("is decided for each change in each phase", () => {
+    for (const [change, row] of Object.entries(effects))
+      expect(Object.keys(row), change).toEqual(Object.keys(aloud[change as Change["kind"]]));
+    expect(Object.keys(effects)).toEqual(Object.keys(aloud));
+  });
+
+  describe.each(Object.keys(changes) as Change["kind"][])("by a change: %s", (name) => {
+    it.each(phaseNames)("%s", async (phase) => {
+      const key = `${phase} ${name}`;
+      const [result, seen] = aloud[name][phase];
+      await phases[phase](one.inbox, key);
+      expect(await one.inbox.change(changes[name](key))).toMatchObject({ result });
+      expect(await seenOf(one, key)).toBe(seen);
+      expect(await seenOf(other, key)).toBe(seen);
+    });
+
+    it.each(phaseNames)("%s, and once more, as after a response that was lost", async (phase) => {
+      const key = `${phase} ${name} twice`;
+      await phases[phase](one.inbox, key);
+      await one.inbox.change(changes[name](key));
+      const seen = await seenOf(one, key);
+      await one.inbox.change(changes[name](key));
+      expect(await seenOf(one, key)).toBe(seen);
+    });
+  });
+
+  it("depends on what came after it: an edit, or a press, of a turn that is not the last", async () => {
+    for (const key of ["ending", "over"] as const) {
+      await phases[key](one.inbox, key);
+      const later = { ...eventOf(`after ${key}`, conversationOf(key)), text: "a later question" };
+      await answerTurn(one.inbox, [later]);
+      expect(await one.inbox.change(againOf(key))).toMatchObject({ result: "not-last" });
+      expect(await one.inbox.change(editTo(key, "new words"))).toMatchObject({ result: "done" });
+      expect(await seenOf(one, key)).toBe(`${key}; attempt 1; answer; new words in the log; answered`);
+      expect(await one.inbox.change(againOf(key, { reason: "retry", isLastOnly: false }))).toMatchObject({
+        result: "done",
+      });
     }
   });
 
-  it.each(Object.keys(states))("by each two steps at once, in one order or the other: %s", async (name) => {
-    const { prepare, ...known } = states[name]!;
-    for (const [index, [first, a]] of Object.entries(steps).entries()) {
-      const others = Object.entries(steps).slice(index);
-      const pairs = others.map(async ([second, b]) => {
-        const key = `${name}, ${first}, ${second}`;
-        await prepare(one.inbox, key);
-        const results = await Promise.all([a.run(one.inbox, key), b.run(other.inbox, key)]);
-        const orders = [b.after(a.after(known)).state, a.after(b.after(known)).state];
-        expect(orders, key).toContain(await stateOf(one.inbox, key));
-        const wins = first === second ? exclusive[first] : undefined;
-        if (wins !== undefined) expect(results.filter(wins).length, key).toBeLessThanOrEqual(1);
-      });
-      await Promise.all(pairs);
+  it("depends on which attempt has the button, and on whether the edit asks", async () => {
+    await phases.over(one.inbox, "a");
+    expect(await one.inbox.change(againOf("a", { attempt: 2 }))).toMatchObject({ result: "outdated" });
+    expect(await one.inbox.change({ ...editTo("a", "new words"), isAsked: false })).toMatchObject({
+      result: "done",
+    });
+    expect(await seenOf(one, "a")).toBe("over; attempt 1; answer; new words in the log; answered");
+    expect(await one.inbox.change(editTo("a", "late words", 4000))).toMatchObject({ result: "unchanged" });
+    expect(await one.inbox.change(againOf("a", { attempt: 1 }))).toMatchObject({ result: "done" });
+    expect(await one.inbox.change(againOf("a", { attempt: 1 }))).toMatchObject({ result: "under-way" });
+  });
+
+  it("depends on whether an edit was made before the stop, though it came after it", async () => {
+    for (const [key, at] of [
+      ["before", 8000],
+      ["after", 9500],
+    ] as const) {
+      await phases.begun(one.inbox, key);
+      await one.inbox.change(stopOf(key, 9000));
+      await one.inbox.change(editTo(key, "new words", at));
     }
+    expect(await seenOf(one, "before")).toBe("ending; attempt 1; stopped, not stored; new words in the log");
+    expect(await seenOf(one, "after")).toBe("open; attempt 1; again: edit; new words in the log");
+  });
+
+  it("is that a command which asks its person is confirmed once, although its attempt is not over", async () => {
+    await one.inbox.accept(newCall("a"));
+    await beginTurn(one.inbox, ["a"]);
+    const confirm = againOf("a", { reason: "confirm", isLastOnly: false });
+    expect(await one.inbox.change(confirm)).toMatchObject({ result: "done" });
+    expect(await one.inbox.change(confirm)).toMatchObject({ result: "under-way" });
+    expect((await one.inbox.read(["a"]))[0]?.turn).toMatchObject({ since: 1, again: { kind: "confirm" } });
+  });
+
+  it("is that a call which waits has a reply to end, and that an edit of it waits for its end", async () => {
+    await one.inbox.accept(newCall("stopped"));
+    await one.inbox.change(stopOf("stopped"));
+    expect(await seenOf(one, "stopped")).toBe(
+      "ending; attempt 0; stopped, not stored; old words in the record",
+    );
+    await one.inbox.accept(newCall("edited"));
+    await beginTurn(one.inbox, ["edited"]);
+    await one.inbox.change(editTo("edited", "new words"));
+    expect(await seenOf(one, "edited")).toBe(
+      "open; attempt 1; old words in the record; old words in the log",
+    );
+    expect((await one.inbox.read(["edited"]))[0]?.event).toMatchObject({ editedTo: { text: "new words" } });
+  });
+
+  describe.each(Object.keys(moments))("by two steps at once is as by one after the other: %s", (moment) => {
+    it.each(Object.keys(steps).map((name, index) => [name, index] as const))("%s", async (first, index) => {
+      const a = steps[first]!;
+      const pairs = Object.entries(steps).slice(index);
+      await Promise.all(
+        pairs.map(async ([second, b]) => {
+          const name = `${moment}, ${first}, ${second}`;
+          const runs = { ab: `${name}, ab`, ba: `${name}, ba`, both: name };
+          for (const key of Object.values(runs)) await moments[moment]!(one.inbox, key);
+          for (const step of [a, b]) await step(one.inbox, runs.ab);
+          for (const step of [b, a]) await step(one.inbox, runs.ba);
+          const results = await Promise.all([a(one.inbox, name), b(other.inbox, name)]);
+          const orders = [await seenOf(one, runs.ab), await seenOf(one, runs.ba)];
+          expect(orders, name).toContain(await seenOf(other, name));
+          const wins = first === second ? exclusive[first] : undefined;
+          if (wins !== undefined) expect(results.filter(wins).length, name).toBeLessThanOrEqual(1);
+        }),
+      );
+    });
   });
 });

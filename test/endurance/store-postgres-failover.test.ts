@@ -45,7 +45,7 @@ describe.skipIf(!has("postgres"))("a replica of Postgres that takes over", () =>
         .toEqual(["refuses writes: it is a replica, or read-only (25006)"]);
       await replica.query("SELECT pg_promote()");
       await vi.waitFor(() => store.ping(), { timeout: 20_000, interval: 50 });
-      expect(await store.inbox.listOpen()).toEqual([]);
+      expect(await store.inbox.open()).toEqual([]);
       expect(await store.conversations.recent("test:1", { maxMessages: 9 })).toHaveLength(1);
       expect(lines.filter((line) => line.startsWith("error"))).toEqual([]);
     },

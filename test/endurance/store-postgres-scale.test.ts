@@ -1,14 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { backendOf } from "../../src/conversations/backends.ts";
 import type { BackendChange } from "../../src/conversations/backend.ts";
-import { indexOpen } from "../../src/conversations/inbox-record.ts";
+import { listLast } from "../../src/conversations/inbox-record.ts";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
 import { entryAt } from "../../src/conversations/key-value.ts";
 import { sleep } from "../../src/support/clock.ts";
 import { startPostgres } from "../support/postgres-server.ts";
 import { has } from "../support/requirements.ts";
 import { silentLog } from "../support/silent-log.ts";
-import { eventOf, messageOf } from "../support/store-samples.ts";
+import { eventOf } from "../support/store-samples.ts";
+import { answerTurn } from "../support/turn-steps.ts";
 
 const count = 20_000;
 const changesAtOnce = 1000;
@@ -17,8 +18,8 @@ const turns = 30;
 
 const openEvent = (n: number): BackendChange[] => {
   const event = eventOf(`many:${n}`, `test:${n}`);
-  const value = JSON.stringify({ value: { event, acceptedAt: n, state: "open" } });
-  return [{ kind: "set", at: entryAt.event(event.key), value, expires: undefined }, ...indexOpen(event, n)];
+  const value = JSON.stringify({ value: { event, acceptedAt: n, state: "open", version: 1 } });
+  return [{ kind: "set", at: entryAt.event(event.key), value, expires: undefined }, ...listLast(event, n)];
 };
 const message = (n: number): BackendChange[] => [
   { kind: "set", at: entryAt.slot(`test:${n}`, 0), value: "{}", expires: undefined },
@@ -60,15 +61,12 @@ describe.skipIf(!has("postgres"))("Postgres with many open events", () => {
       const forNothing = await rowsReadBy(async () => {});
       // A start reads each event a few times.
       expect(forNothing).toBeLessThan(count * 10);
-      const forTurns = await rowsReadBy(async ({ inbox, conversations }) => {
+      const forTurns = await rowsReadBy(async ({ inbox }) => {
         for (let n = 0; n < turns; n += 1) {
           const key = `test:turn/${n}`;
           // Another process has accepted this event.
-          expect(await inbox.lookUp([`many:${n}`])).toHaveLength(1);
-          await inbox.accept(eventOf(key, "test:1"));
-          await inbox.claimTurn({ keys: [key], address: {}, attempts: 1 });
-          await conversations.append("test:1", messageOf(key));
-          await inbox.close([key], { attempts: 1 });
+          expect(await inbox.read([`many:${n}`])).toHaveLength(1);
+          await answerTurn(inbox, [eventOf(key, "test:1")]);
         }
       });
       expect((forTurns - forNothing) / turns).toBeLessThan(200);

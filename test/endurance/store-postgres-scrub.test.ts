@@ -6,6 +6,7 @@ import { type PostgresServer, startPostgres } from "../support/postgres-server.t
 import { has } from "../support/requirements.ts";
 import { bytesOfFolder } from "../support/store-bytes.ts";
 import { eventOf, messageOf } from "../support/store-samples.ts";
+import { deletionOf } from "../support/turn-steps.ts";
 
 const secret = "the-words-that-must-go";
 
@@ -43,7 +44,7 @@ describe.skipIf(!has("postgres"))("deleted text in the files of Postgres' tables
   it("goes when the server is killed meanwhile", async () => {
     await fill();
     await store.erasure.deleteConversation("test:1");
-    await store.inbox.withdraw(["k"]);
+    await store.inbox.change(deletionOf("k"));
     await server.kill();
     await server.start();
     await vi.waitFor(() => store.ping(), { timeout: 10_000 });

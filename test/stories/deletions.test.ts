@@ -44,6 +44,18 @@ tell(eachPlatform, ({ begin }) => {
     await gone("under way");
   });
 
+  it("a question that is deleted while it is asked again leaves the earlier answer in sight", async () => {
+    const { model, person, direct, shows } = await begin();
+    const ada = person("Ada");
+    const { said, place, answer } = await ada.asks(direct(ada), "hello");
+    model.keepsWaiting("hello");
+    await ada.presses("Regenerate", answer);
+    await expect.poll(() => model.chats().length).toBe(2);
+    ada.deletes(said);
+    const kept = await shows(place, "Stopped: the message was deleted.");
+    expect(kept).toMatchObject({ id: answer.id, text: expect.stringContaining("I heard: hello") as unknown });
+  });
+
   it("a deleted answer leaves the store too", async () => {
     const { model, person, direct, removes, isKept, gone } = await begin();
     const ada = person("Ada");

@@ -14,8 +14,10 @@ import type { IncomingEvent, IncomingMessage } from "../../src/core/events.ts";
 import type { Gateway, Model, Usage, ModelPrice } from "../../src/core/gateway.ts";
 import type { ConversationHistory, Platform } from "../../src/core/platform.ts";
 import type { ReplyAction, ReplyActionKind } from "../../src/core/press.ts";
+import { systemClock } from "../../src/support/clock.ts";
 import { allCommands } from "./commands.ts";
 import { createFakeGateway, createFakePlatform, message, silentLog } from "./fakes.ts";
+import { leaveBegun } from "./left-turns.ts";
 import { makeFastFolder } from "./fast-folder.ts";
 import { createManualClock, type ManualClock } from "./manual-clock.ts";
 
@@ -41,7 +43,7 @@ export interface World {
   readonly history: ConversationHistory;
   readonly gateway: ReturnType<typeof createFakeGateway>;
   readonly platform: ReturnType<typeof createFakePlatform>;
-  /** The clock begins at the time of this process. The store's own clock is the system's. */
+  /** The clock begins at the time of this process. It tells when events are accepted, too. */
   readonly clock: ManualClock;
   /** Creates a second assistant on the same store, as after a restart. */
   restart(options?: { readonly rules?: Partial<AccessRules> }): Assistant;
@@ -101,13 +103,14 @@ export interface WorldOptions {
 /** Creates the real assistant on a real store, between a fake platform and a fake gateway. */
 export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const folder = await makeFastFolder("parley-assistant-");
+  const clock = createManualClock(options.startAt ?? Date.now());
   const store = await openStore(`sqlite:${join(folder, "parley.db")}`, {
     log: silentLog,
     meter: options.meter,
+    clock: { ...systemClock, now: () => clock.now() },
   });
   const gateway = createFakeGateway(options);
   const platform = createFakePlatform(options.files, options.deliversInOrder);
-  const clock = createManualClock(options.startAt ?? Date.now());
   const assistants: Assistant[] = [];
   const create = ({
     rules = options.rules,
@@ -164,9 +167,12 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     return await work;
   }
   async function isIdle(): Promise<void> {
-    while (assistants.some((one) => one.pending() > 0))
-      await new Promise((resolve) => setTimeout(resolve, 1));
-    await store.queue.idle();
+    do {
+      while (assistants.some((one) => one.pending() > 0))
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      await store.queue.idle();
+      // A look at the store may have found something that waits for the end of an outage.
+    } while (assistants.some((one) => one.pending() > 0));
   }
   const settled = () => passingTime(isIdle());
   const assistant = create();
@@ -190,8 +196,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     ask: (text, more) => answered(message(text, more)),
     async leaveBegun(events, { message: shown = 7, attempts = 1 } = {}) {
       for (const event of events) await store.inbox.accept(event);
-      const keys = events.map(({ key }) => key);
-      await store.inbox.saveTurn({ keys, address: { at: "c1", message: shown }, attempts });
+      await leaveBegun(store.inbox, events, { address: { at: "c1", message: shown }, attempts });
     },
     async recover(by = assistant) {
       const count = await by.recover("fake");

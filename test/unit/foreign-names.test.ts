@@ -10,6 +10,7 @@ import { createCompletionReader } from "../../src/wire/completion-chunk.ts";
 import { createScrub, toAttemptError } from "../../src/wire/failures.ts";
 import { createManualClock } from "../support/manual-clock.ts";
 import { createMemoryLog } from "../support/memory-log.ts";
+import { doNothing } from "../support/empty-result.ts";
 
 /** Names that every plain object has, or that change its prototype. */
 const names = ["__proto__", "constructor", "toString", "hasOwnProperty"];
@@ -68,7 +69,7 @@ describe.each(names)("something is called %s", (name) => {
       description: "Says it",
       options: { text: { kind: "string", description: "What" } },
       visibility: "public",
-      run: () => Promise.resolve(),
+      run: doNothing,
     });
     expect(parseCommandText(command, `${name}:x hello`)).toEqual({ text: `${name}:x hello` });
     expect(() => parseOptions(command, Object.fromEntries([[name, "x"]]))).toThrow(/say/);

@@ -1,22 +1,29 @@
 import type { Access, Actor } from "../../core/access.ts";
 import { toNotice } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
-import { storedIn, type IncomingEvent, type FixedWords } from "../../core/events.ts";
+import type { IncomingEvent, FixedWords } from "../../core/events.ts";
 import type { Form, FormField, Press, PressResult } from "../../core/press.ts";
 import type { Gateway, Model } from "../../core/gateway.ts";
-import type { Inbox, ReopenReason } from "../../core/inbox.ts";
+import type { AgainReason, Changed, Inbox } from "../../core/inbox.ts";
 import type { Conversations, StoredMessage } from "../../core/storage.ts";
 import { translate } from "../../words/translate.ts";
 import type { Budgets } from "../access/budgets.ts";
 import type { TurnRate } from "../access/admission.ts";
 import { maySteer, type Steering } from "../scheduling/steer-turn.ts";
 import { maxHistory } from "../turn/ask-model.ts";
-import { isFixable, maxFixableChars, voicesIn, afterReset, hasPictures } from "../turn/stored-messages.ts";
+import {
+  isFixable,
+  maxFixableChars,
+  voicesIn,
+  afterReset,
+  hasPictures,
+  withFixedWords,
+} from "../turn/stored-messages.ts";
 import type { ModelChoice } from "../turn/model-choice.ts";
 
 export interface AnswerAnewOptions {
   readonly conversations: Pick<Conversations, "find" | "recent" | "settings">;
-  readonly inbox: Pick<Inbox, "lookUp" | "listOpenIn">;
+  readonly inbox: Pick<Inbox, "read">;
   readonly access: Pick<Access, "isAdmin" | "refusalOf">;
   readonly gateway: Pick<Gateway, "listModels" | "knownModels">;
   readonly models: Pick<ModelChoice, "allowed" | "choose" | "find">;
@@ -24,7 +31,7 @@ export interface AnswerAnewOptions {
   /** Returns the error `over-budget` for an event whose author has spent a budget. */
   readonly overBudget: (event: IncomingEvent, model?: string) => Promise<ParleyError | undefined>;
   readonly turnRate: TurnRate;
-  readonly steering: Pick<Steering, "replace">;
+  readonly steering: Pick<Steering, "again">;
 }
 
 /** A stored answer with a button below it. */
@@ -50,29 +57,18 @@ export function createAnswerAnew(
   const { conversations, inbox, access, models, overBudget, turnRate, steering } = options;
   const chooseOther = createOtherModels(options);
 
-  /** Says in words why the answer cannot be changed now. */
-  async function obstacleOf(
-    { conversationId, message }: Answer,
-    ownKeys: readonly string[],
-  ): Promise<string | undefined> {
-    const [recent, open] = await Promise.all([
-      conversations.recent(conversationId, { maxMessages: maxLater }),
-      inbox.listOpenIn(conversationId),
-    ]);
-    const isOwn = (key: string): boolean => ownKeys.includes(key);
-    if (open.some(({ event }) => !isOwn(event.key) && storedIn(event) === conversationId))
-      return translate("steer.busy");
+  /** Whether something was asked after an answer. */
+  async function isLater({ conversationId, message }: Answer): Promise<boolean> {
+    const recent = await conversations.recent(conversationId, { maxMessages: maxLater });
     const position = recent.findIndex(({ id }) => id === message.id);
-    const later = position === -1 ? [message] : recent.slice(position + 1);
     // Messages that people only saw, such as a list of models, do not count.
-    return later.some((one) => one.inContext !== false && !isOwn(one.turnKey)) || position === -1
-      ? translate("steer.not-last")
-      : undefined;
+    const later = recent.slice(position + 1);
+    return later.some((one) => one.inContext !== false && one.turnKey !== message.turnKey);
   }
 
   /** With `check`, it only tests whether a new answer is possible, and returns `done` if so. */
   async function run(
-    wanted: ReopenReason | "check",
+    wanted: AgainReason | "check",
     answer: Answer,
     by: Actor,
     { model, fixed = [] }: { readonly model?: string; readonly fixed?: readonly HeardWords[] } = {},
@@ -81,32 +77,26 @@ export function createAnswerAnew(
     const { turnKey } = message;
     if (attempt !== undefined && attempt !== (message.attempt ?? 1)) return told(translate("steer.outdated"));
     if (wanted === "continue" && message.isCut !== true) return told(translate("steer.complete"));
-    const [entry] = await inbox.lookUp([turnKey]);
-    // Only the last turn of a conversation stays known for long.
-    if (entry === undefined || entry.event.platform !== by.platform)
-      return told((await obstacleOf(answer, [turnKey])) ?? translate("steer.too-old"));
-    const keys = entry.turn?.keys ?? [turnKey];
-    const entries = await inbox.lookUp(keys);
-    if (!maySteer(by, entries, access))
+    const [record] = await inbox.read([turnKey]);
+    if (record === undefined || record.state === "erased" || record.event.platform !== by.platform)
+      return told((await isLater(answer)) ? translate("steer.not-last") : translate("steer.too-old"));
+    const records = await inbox.read(record.turn?.keys ?? [turnKey]);
+    if (!maySteer(by, records, access))
       throw new ParleyError("not-permitted", "somebody else's turn", {
         detail: { problem: translate("steer.not-yours") },
       });
-    const obstacle = await obstacleOf(answer, keys);
-    if (obstacle !== undefined) return told(obstacle);
     // A refused author would get only the refusal in place of the answer.
-    if (access.refusalOf(entry.event) !== undefined) return told(translate("steer.not-allowed"));
+    if (access.refusalOf(record.event) !== undefined) return told(translate("steer.not-allowed"));
     if (wanted === "check") return { kind: "done" };
     // The person who asked pays for the new answer.
-    const refusal = await overBudget(entry.event, model);
+    const refusal = await overBudget(record.event, model);
     if (refusal !== undefined) throw refusal;
-    const events = entries.map(({ event }) => event);
-    const outcome = await steering.replace(turnKey, wanted, {
-      attempts: entry.turn?.attempts ?? 1,
-      edited: withCorrections(events, fixed),
+    const changed = await steering.again(turnKey, wanted, {
+      attempt: message.attempt ?? 1,
       ...(model === undefined ? {} : { model }),
+      ...(fixed.length === 0 ? {} : { toQuestion: (stored) => withCorrections(stored, fixed) }),
     });
-    if (outcome === "accepted") return { kind: "done" };
-    return told(outcome === "gone" ? translate("steer.too-old") : translate("steer.under-way"));
+    return changed === "done" ? { kind: "done" } : told(toWords(changed));
   }
 
   /** Counts as a request of the person who presses, unless nothing comes of it. */
@@ -238,23 +228,29 @@ function readTranscriptForm(
   return fixed.length === 0 ? told(translate("fix.unchanged")) : fixed;
 }
 
-/**
- * Returns the events of a turn whose words are corrected. Each holds its own corrections, so that they are
- * erased with it. A later correction of a recording replaces an earlier one.
- */
-export function withCorrections(
-  events: readonly IncomingEvent[],
-  fixed: readonly HeardWords[],
-): IncomingEvent[] {
-  return events.flatMap((event) => {
-    const own = fixed.filter(({ messageKey }) => messageKey === event.key);
-    if (own.length === 0) return [];
-    const isReplaced = (one: FixedWords) =>
-      own.some(({ name, position }) => name === one.name && position === one.position);
-    const kept = (event.fixedWords ?? []).filter((one) => !isReplaced(one));
-    const added = own.map(({ name, position, text }) => ({ name, position, text }));
-    return [{ ...event, fixedWords: [...kept, ...added] }];
-  });
+/** The question with corrected words, if it has such recordings. */
+export function withCorrections(stored: StoredMessage, fixed: readonly HeardWords[]): StoredMessage {
+  return withFixedWords(
+    stored,
+    fixed.filter(({ messageKey }) => messageKey === stored.turnKey),
+  );
+}
+
+/** Why a turn is not run again. */
+function toWords(changed: Exclude<Changed, "done">): string {
+  switch (changed) {
+    case "not-last":
+      return translate("steer.not-last");
+    case "outdated":
+      return translate("steer.outdated");
+    case "under-way":
+      return translate("steer.under-way");
+    case "gone":
+    case "unknown":
+    case "unchanged":
+    case "ended":
+      return translate("steer.too-old");
+  }
 }
 
 function toFieldName(index: number): string {
@@ -300,9 +296,9 @@ function createOtherModels({ conversations, inbox, gateway, models, budgets }: A
 
   /** The error for a spent budget of the person who asked and pays, if any. */
   async function spentBudget({ message }: Answer): Promise<ParleyError | undefined> {
-    const [entry] = await inbox.lookUp([message.turnKey]);
-    if (entry === undefined) return undefined;
-    const { author, platform, origin } = entry.event;
+    const [record] = await inbox.read([message.turnKey]);
+    if (record === undefined || record.state === "erased") return undefined;
+    const { author, platform, origin } = record.event;
     return await budgets.spentError({ personId: author.id, platform, origin });
   }
 

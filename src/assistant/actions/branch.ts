@@ -15,12 +15,13 @@ import { ParleyError } from "../../core/errors.ts";
 import { inLanguage, translate } from "../../words/translate.ts";
 import { toLanguage } from "../../words/languages.ts";
 import { toTitle } from "../../support/text.ts";
-import { messageIds, textOf, withoutRetriedAttempts } from "../turn/stored-messages.ts";
+import { messageIds } from "../../core/message-ids.ts";
+import { textOf, withoutRetriedAttempts } from "../turn/stored-messages.ts";
 import { createRecent } from "../../support/recent.ts";
 
 interface BranchOptions {
   readonly conversations: Conversations;
-  readonly inbox: Pick<Inbox, "accept" | "claimTurn" | "close" | "lookUp">;
+  readonly inbox: Pick<Inbox, "adopt" | "read">;
   readonly queue: Pick<ConversationQueue, "run">;
   /** @throws ParleyError `access-denied` */
   readonly expectAllowed: (asker: Asker) => Promise<void>;
@@ -125,15 +126,15 @@ export function createBranch(options: BranchOptions) {
   ): Promise<void> {
     const answer = copied.at(-1);
     if (answer?.role !== "assistant" || answer.outcome === "failed") return;
-    const [entry] = await inbox.lookUp([answer.turnKey]);
-    const keys = entry?.turn?.keys ?? [answer.turnKey];
-    const known = await inbox.lookUp(keys);
+    const [record] = await inbox.read([answer.turnKey]);
+    const keys = record?.turn?.keys ?? [answer.turnKey];
+    const known = await inbox.read(keys);
     const events: IncomingMessage[] = [];
     for (const key of keys) {
       const question = copied.find(({ id }) => id === messageIds.user(key));
       // A command runs as it was written, so it has no question for a model in this conversation.
       if (question?.author === undefined || question.call !== undefined) return;
-      const before = known.find(({ event }) => event.key === key)?.event;
+      const before = known.find(({ event, state }) => event.key === key && state !== "erased")?.event;
       if (before !== undefined && before.kind !== "message") return;
       events.push({
         ...(before ?? {
@@ -142,19 +143,25 @@ export function createBranch(options: BranchOptions) {
           author: question.author,
           ...(origin === undefined ? {} : { origin }),
           sentAt: question.createdAt,
-          text: textOf(question.parts),
-          attachments: [],
         }),
+        text: "",
+        attachments: [],
         key: toKey(key),
         conversationId: to,
         address: toAddress(toKey(key)),
       });
     }
     const newKeys = events.map(({ key }) => key);
-    // The attempt comes before the events, because a recovery of events without one asks a model.
-    await inbox.claimTurn({ keys: newKeys, address: toAddress(toKey(answer.turnKey)), attempts: 1 });
-    for (const event of events) await inbox.accept(event);
-    await inbox.close(newKeys, { attempts: 1 });
+    const turnKey = toKey(answer.turnKey);
+    const over = { acceptedAt: now(), version: 1, isInLog: true } as const;
+    const turn = { keys: newKeys, attempt: 1, since: 0, openedAt: now(), address: toAddress(turnKey) };
+    await inbox.adopt(
+      events.map((event) =>
+        event.key === turnKey
+          ? { ...over, event, state: "over", turn }
+          : { ...over, event, state: "joined", in: turnKey },
+      ),
+    );
   }
 }
 
@@ -187,9 +194,7 @@ function cutAt(
 function newIdOf(message: StoredMessage, { toKey }: BranchRequest): string {
   const key = toKey(message.turnKey);
   if (message.role === "user") return messageIds.user(key);
-  return message.id === messageIds.complete(message.turnKey)
-    ? messageIds.complete(key)
-    : messageIds.assistant(key, 1);
+  return messageIds.answer(key);
 }
 
 interface Copy {

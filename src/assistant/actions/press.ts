@@ -19,7 +19,8 @@ import { toLanguage } from "../../words/languages.ts";
 import type { Steering } from "../scheduling/steer-turn.ts";
 import type { SettingsForms } from "../settings/settings-desk.ts";
 import { isFile } from "../turn/turn.ts";
-import { messageIds, textOf, voicesIn, picturesIn, picturePartsOf } from "../turn/stored-messages.ts";
+import { messageIds } from "../../core/message-ids.ts";
+import { textOf, voicesIn, picturesIn, picturePartsOf } from "../turn/stored-messages.ts";
 import { toTranscriptFiles } from "../turn/transcript.ts";
 import {
   type Answer,

@@ -3,6 +3,7 @@ import { isParleyError, ParleyError } from "../../core/errors.ts";
 import { storedIn, type CommandCall, type IncomingMessage } from "../../core/events.ts";
 import type { ModelOperation } from "../../core/gateway.ts";
 import type { OpenedThread } from "../../core/platform.ts";
+import type { Result } from "../../core/result.ts";
 import type { ExportedFile } from "../../core/storage.ts";
 import { toZip } from "../../media/zip.ts";
 import { toTitle } from "../../support/text.ts";
@@ -16,7 +17,7 @@ import { readRoom } from "../turn/read-room.ts";
 import { changeRoomState } from "../turn/stored-messages.ts";
 import { runTurn } from "../turn/run-turn.ts";
 import type { TurnDependencies } from "../turn/turn.ts";
-import { type CommandRun, storeQuestion, storeResult } from "./command-run.ts";
+import { type CommandRun, toCallAnswer, toCallQuestion } from "./command-run.ts";
 import { drawImages } from "./image-command.ts";
 import { summarize } from "./summarize-command.ts";
 import { transcribeFile } from "./transcribe-command.ts";
@@ -30,19 +31,17 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
 
   return {
     ...createConversationServices(dependencies, run),
-    ...run.settings,
+    ...run.place,
 
     async answer({ text, image, model }) {
       const message = toMessage(run, text, image === undefined ? [] : [image]);
-      const outcome = await runTurn(dependencies, {
+      return await runTurn(dependencies, {
         ...run,
-        key: call.key,
         messages: [message],
         lead: toLead(call, message.text),
-        model: run.redo?.model ?? model,
+        model: run.again?.model ?? model,
         command: call.name,
       });
-      run.ended(outcome);
     },
 
     async complete({ instructions, text, model }) {
@@ -73,21 +72,21 @@ export function createCommandServices(dependencies: TurnDependencies, run: Comma
 
     async say(markdown, { isStored = true, confirm, notices = [], files = [], forms } = {}) {
       await reply.show();
-      // Outside of conversations it is stored separately. A second run then shows it and does nothing twice.
-      if (isStored && confirm === undefined && !call.isPrivate) {
-        const parts = [{ kind: "text", text: markdown }] as const;
-        await storeQuestion(dependencies, run, [{ kind: "text", text: run.written }], {
-          inContext: false,
-        });
-        await storeResult(dependencies, run, { parts, notices: [...notices], inContext: false });
-      }
       await Promise.all(files.map((file) => reply.attach(file)));
-      reply.write({ text: markdown, isWhole: true });
-      await reply.finish({
-        ...(notices.length === 0 ? {} : { notices }),
-        ...(confirm === undefined ? {} : { confirm: { label: confirm, key: call.key } }),
-        ...(forms === undefined ? {} : { forms }),
-      });
+      const parts = [{ kind: "text", text: markdown }] as const;
+      const shown = {
+        kind: "answer",
+        notices,
+        answer: toCallAnswer(dependencies, run, { parts, inContext: false }),
+        buttons: {
+          ...(confirm === undefined ? {} : { confirm: { label: confirm, key: call.key } }),
+          ...(forms === undefined ? {} : { forms }),
+        },
+      } as const satisfies Result;
+      if (!isStored || confirm !== undefined || call.isPrivate) return { ...shown, isUnstored: true };
+      // Outside of conversations it is stored separately. A second run then shows it and does nothing twice.
+      const asked = [{ kind: "text", text: run.written }] as const;
+      return { ...shown, question: toCallQuestion(run, asked, { inContext: false }) };
     },
 
     async help() {
@@ -174,7 +173,6 @@ function toMessage(run: CommandRun, text: string, files: IncomingMessage["attach
     text: quoted + text,
     attachments: [...files, ...(subject?.attachments ?? [])],
     ...(call.pictures === undefined ? {} : { pictures: call.pictures }),
-    ...(call.fixedWords === undefined ? {} : { fixedWords: call.fixedWords }),
     ...(call.within === undefined ? {} : { within: call.within }),
     ...(call.inRoom === true && run.conversationId === call.conversationId ? { inRoom: true } : {}),
   };
@@ -210,8 +208,11 @@ function createConversationServices(dependencies: TurnDependencies, run: Command
 
   /** Resolves when the caller's other turns have ended. Two calls that forget would wait for each other. */
   async function othersOfCallerEnded(): Promise<void> {
-    const open = (await run.inbox.listOpen()).map(({ event }) => event);
-    const others = open.filter(
+    const open = await run.inbox.open();
+    // Events that another one's turn answers are not open themselves.
+    const joined = open.flatMap(({ event, turn }) => turn?.keys.filter((key) => key !== event.key) ?? []);
+    const events = [...open, ...(await run.inbox.read(joined))].map(({ event }) => event);
+    const others = events.filter(
       (event) => event.author.id === call.author.id && !(event.kind === "call" && event.name === call.name),
     );
     const ids = new Set(others.map((event) => storedIn(event)));
@@ -225,7 +226,7 @@ function createConversationServices(dependencies: TurnDependencies, run: Command
       if (model !== undefined) await models.choose("chat", model, run.signal);
       const firstKey = `${call.key}/first`;
       // After a restart the platform may not know the thread that it opened. The first message does.
-      const [first] = message === undefined ? [] : await run.inbox.lookUp([firstKey]);
+      const [first] = message === undefined ? [] : await run.inbox.read([firstKey]);
       if (first !== undefined) return { notices: [] };
       const title = toTitle(message ?? "") || translate("chat.untitled");
       const thread = await run.platform.openThread(call.address, { title });
@@ -309,8 +310,12 @@ function createConversationServices(dependencies: TurnDependencies, run: Command
       } finally {
         release();
       }
-      reply.write({ text: translate("export.title"), isWhole: true });
-      await reply.finish(notice === undefined ? {} : { notices: [notice] });
+      return {
+        kind: "answer",
+        notices: notice === undefined ? [] : [notice],
+        answer: { parts: [{ kind: "text", text: translate("export.title") }] },
+        isUnstored: true,
+      };
     },
   };
 }

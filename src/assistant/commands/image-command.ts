@@ -8,15 +8,10 @@ import { readFiles } from "../turn/attachments.ts";
 import { imageFileName } from "../turn/stream-answer.ts";
 import type { LayeredModelChoice } from "../turn/model-choice.ts";
 import { createReceiptDraft, type ReceiptDraft, type TurnDependencies } from "../turn/turn.ts";
-import {
-  requestChange,
-  takePicture,
-  type PicturePart,
-  showPictures,
-  messageIds,
-  toEnding,
-} from "../turn/stored-messages.ts";
-import { storeQuestion, storeResult, type CommandRun } from "./command-run.ts";
+import { requestChange, takePicture, type PicturePart } from "../turn/stored-messages.ts";
+import { messageIds } from "../../core/message-ids.ts";
+import type { Result } from "../../core/result.ts";
+import { askAs, toCallAnswer, type CommandRun } from "./command-run.ts";
 import { toWrittenCall } from "../../core/command-input.ts";
 import { translate } from "../../words/translate.ts";
 
@@ -46,7 +41,7 @@ export async function drawImages(
   run: CommandRun,
   request: DrawRequest,
   lead: string,
-): Promise<void> {
+): Promise<Result> {
   const { reply } = run;
   const receipt = createReceiptDraft();
   await reply.show();
@@ -68,7 +63,7 @@ export async function drawImages(
     ...(size === undefined ? {} : { size }),
     ...(count === undefined ? {} : { count }),
   };
-  await storeQuestion(dependencies, run, question, { call: { name, options } });
+  await askAs(run, question, { call: { name, options } });
   const drawn =
     source === undefined
       ? await generateImages(dependencies, run, request, receipt)
@@ -83,11 +78,14 @@ export async function drawImages(
   }
   const { model, usage } = drawn;
   const notices = [...drawn.notices, ...dependencies.models.takeNotices()];
-  const stored = await storeResult(dependencies, run, { parts, notices, model, usage }, receipt);
-  // The pictures stand first where they are messages, so that the buttons are below what they change.
-  const unshown = await showPictures(dependencies, run.conversationId, parts, reply);
-  reply.write({ lead, text: drawn.text, isWhole: true });
-  await reply.finish(toEnding(run.conversationId, stored, [...notices, ...unshown]));
+  return {
+    kind: "answer",
+    answer: toCallAnswer(dependencies, run, { parts, model, usage }, receipt),
+    lead,
+    notices,
+    // The pictures stand first where they are messages, so that the buttons are below what they change.
+    hasPicturesFirst: true,
+  };
 }
 
 /** The size of a picture that is asked for. Most models draw squares where no size is named. */

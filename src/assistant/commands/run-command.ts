@@ -6,39 +6,29 @@ import {
   toCommandLine,
 } from "../../core/command-input.ts";
 import { parseCommandLine, usageOf, type Command } from "../../core/command.ts";
-import { toNotice } from "../../core/error-messages.ts";
-import { isParleyError, isWorthRetrying, ParleyError } from "../../core/errors.ts";
+import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { CommandCall, IncomingEvent, IncomingMessage } from "../../core/events.ts";
 import type { Platform } from "../../core/platform.ts";
+import type { Result } from "../../core/result.ts";
 import { translate } from "../../words/translate.ts";
 import { toLanguage } from "../../words/languages.ts";
-import { throwIfAbandoned, type TurnDependencies, type TurnOutcome } from "../turn/turn.ts";
-import { keepsEarlier, showEarlier } from "../turn/continued-answer.ts";
-import { storeQuestion, storeResult, type CommandRun } from "./command-run.ts";
+import { isOutage, throwIfAbandoned, type TurnDependencies } from "../turn/turn.ts";
+import { toCallQuestion, type CommandRun } from "./command-run.ts";
 import { createCommandServices } from "./command-services.ts";
 import { unknownCommand } from "../../support/text.ts";
 
-type NewRun = Omit<CommandRun, "ended" | "written"> & { readonly isConfirmed: boolean };
-
 /**
- * Runs a command's call until its reply has ended. The reply shows failures, and a conversation stores them.
- * @throws ParleyError `stopping` and `store-unavailable`, so that the call stays open for recovery
+ * Runs a command's call to its result, or to what ended it.
+ * @throws ParleyError `stopping`, `store-unavailable` and other outages, so that it runs again
  */
 export async function runCommand(
   dependencies: TurnDependencies,
   commands: ReadonlyMap<string, Command>,
-  { isConfirmed, ...given }: NewRun,
-): Promise<TurnOutcome> {
-  const { call } = given;
+  given: Omit<CommandRun, "written">,
+): Promise<Result> {
+  const { call, again } = given;
   const command = commands.get(call.name);
-  let outcome: TurnOutcome = "complete";
-  const run: CommandRun = {
-    ...given,
-    written: toCommandLine(call, command),
-    ended(how) {
-      outcome = how;
-    },
-  };
+  const run: CommandRun = { ...given, written: toCommandLine(call, command) };
   try {
     if (command === undefined) throw unknownCommand(call.name, commands.keys());
     if (call.problem !== undefined)
@@ -47,11 +37,28 @@ export async function runCommand(
       });
     const options = parseOptions(command, call.options);
     const services = createCommandServices(dependencies, run);
-    await command.run({ call, options, services, commands, isConfirmed });
-    return outcome;
+    const isConfirmed = again?.kind === "confirm";
+    return await command.run({ call, options, services, commands, isConfirmed });
   } catch (error) {
-    return await concludeFailure(dependencies, run, withShownNames(error, run, command));
+    throwIfAbandoned(run.signal);
+    if (isOutage(error)) throw error;
+    dependencies.log.warn({ command: call.name, err: error }, "command failed");
+    return toFailure(run, withShownNames(error, run, command));
   }
+}
+
+function toFailure(run: CommandRun, error: unknown): Result {
+  const { call, written } = run;
+  const isKept = call.inConversation && !call.isPrivate;
+  return {
+    kind: isParleyError(error, "cancelled") ? "stopped" : "failed",
+    notices: [],
+    error,
+    // A better question that the command has stored stays.
+    ...(isKept
+      ? { question: toCallQuestion(run, [{ kind: "text", text: written }], { inContext: false }) }
+      : {}),
+  };
 }
 
 /** Explains a wrong option with the names that the caller sees. Written commands use English names. */
@@ -73,45 +80,6 @@ function withShownNames(
       ...(usage === undefined ? {} : { usage: usageOf(command, names) }),
     },
   });
-}
-
-async function concludeFailure(
-  dependencies: TurnDependencies,
-  run: CommandRun,
-  error: unknown,
-): Promise<TurnOutcome> {
-  const { call, reply } = run;
-  if (isParleyError(error, "stopping")) throw error;
-  throwIfAbandoned(run.signal);
-  dependencies.log.warn({ command: call.name, err: error }, "command failed");
-  const text = toNotice(error);
-  const isCancelled = isParleyError(error, "cancelled");
-  if (keepsEarlier(run.redo) && !isParleyError(error, "store-unavailable")) {
-    await reply.show();
-    const earlier = { ...run, key: call.key, lead: "" };
-    if (await showEarlier(dependencies, earlier, text)) return isCancelled ? "cancelled" : "failed";
-  }
-  if (call.inConversation && !call.isPrivate && !isParleyError(error, "store-unavailable")) {
-    // This changes nothing if the command has stored its question. A Retry stores it in a better form.
-    if (!isWorthRetrying(error))
-      await storeQuestion(dependencies, run, [{ kind: "text", text: run.written }], {
-        inContext: false,
-      });
-    const how = isCancelled
-      ? ({ outcome: "interrupted", notices: [text] } as const)
-      : ({ outcome: "failed", failure: text } as const);
-    await storeResult(dependencies, run, { parts: [], ...how });
-  }
-  await reply.show();
-  if (isCancelled) {
-    await reply.finish({ notices: [text] });
-    return "cancelled";
-  }
-  // The reply shows the failure, but the event stays open. Recovery runs it again when there is a store.
-  const isTemporary = isParleyError(error, "store-unavailable");
-  await reply.fail({ text, ...(isWorthRetrying(error) ? { retryKey: call.key } : {}), isTemporary });
-  if (isTemporary) throw error;
-  return "failed";
 }
 
 /**

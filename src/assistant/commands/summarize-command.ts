@@ -1,6 +1,6 @@
 import { toWrittenCall } from "../../core/command-input.ts";
 import type { CommandServices } from "../../core/command-services.ts";
-import { toNotice, roomFailureNotice } from "../../core/error-messages.ts";
+import { roomFailureNotice } from "../../core/error-messages.ts";
 import { isParleyError } from "../../core/errors.ts";
 import type { RoomMessage } from "../../core/room.ts";
 import { nextPiece } from "../../support/pieces.ts";
@@ -8,12 +8,13 @@ import { createConcurrencyLimit } from "../../support/queues.ts";
 import { cutText } from "../../support/text.ts";
 import { translate } from "../../words/translate.ts";
 import { historyWithheld } from "../access/access.ts";
-import { throwIfAbandoned, type TurnDependencies, createReceiptDraft } from "../turn/turn.ts";
+import { type TurnDependencies, createReceiptDraft } from "../turn/turn.ts";
 import { collectAnswer, streamAnswer, type PartialAnswer } from "../turn/stream-answer.ts";
 import { toLabel, toQuotedLines } from "../../core/quoting.ts";
 import { budgetFor, roomInstructions, toRoomText } from "../turn/context-window.ts";
-import { estimateTokens, messageIds, textOf, toEnding } from "../turn/stored-messages.ts";
-import { storeQuestion, storeResult, toResult, type CommandRun } from "./command-run.ts";
+import { estimateTokens, textOf } from "../turn/stored-messages.ts";
+import type { Result } from "../../core/result.ts";
+import { askAs, toCallAnswer, type CommandRun } from "./command-run.ts";
 
 /** How many messages are read if the caller names no start. */
 const usualMessages = 200;
@@ -54,7 +55,7 @@ export async function summarize(
   dependencies: TurnDependencies,
   run: CommandRun,
   request: SummaryRequest,
-): Promise<void> {
+): Promise<Result> {
   const { reply } = run;
   await reply.show();
   reply.status(translate("summarize.reading"));
@@ -62,8 +63,8 @@ export async function summarize(
   if (reading.said.length === 0) {
     const nothing = run.platform.guide.isForOne ? "summarize.nothing" : "summarize.nothing.thread";
     const key = request.since === undefined ? nothing : "summarize.nothing-since";
-    reply.write({ text: translate(key) });
-    return await reply.finish({ notices: reading.notices });
+    const parts = [{ kind: "text", text: translate(key) }] as const;
+    return { kind: "answer", answer: { parts }, notices: reading.notices, isUnstored: true };
   }
   const answer: PartialAnswer = { text: "", images: [], notices: [...reading.notices] };
   const receipt = createReceiptDraft();
@@ -72,41 +73,25 @@ export async function summarize(
   const parts = () => [{ kind: "text", text: link(answer.text) } as const];
   const attempt = (share: number) =>
     sumUp(dependencies, run, { request, reading, share, answer, receipt, link });
-  const stopped = (why: string) => {
-    const model = receipt.left(dependencies.gateway.usageIfLeft());
-    return {
-      id: messageIds.complete(run.call.key),
-      parts: parts(),
-      notices: [...answer.notices, why],
-      outcome: "interrupted" as const,
-      ...(model === undefined ? {} : { model }),
-    };
-  };
-  run.offerSoFar((why) =>
-    answer.text === ""
-      ? undefined
-      : { message: toResult(dependencies, run, stopped(why), receipt), lead: "" },
-  );
-  let end: Awaited<ReturnType<typeof sumUp>>;
   try {
-    end = await attempt(usualShare).catch((error: unknown) => {
+    const { model, usage, sources } = await attempt(usualShare).catch((error: unknown) => {
       if (!isParleyError(error, "gateway-context-length") || answer.text !== "") throw error;
       return attempt(shrunkShare);
     });
+    const result = { parts: parts(), model, usage, ...(sources === undefined ? {} : { sources }) };
+    return {
+      kind: "answer",
+      answer: toCallAnswer(dependencies, run, result, receipt),
+      notices: answer.notices,
+      isWritten: true,
+    };
   } catch (error) {
-    const isStopped = isParleyError(error, "cancelled") && error.detail["because"] === "stopped";
-    if (!isStopped || answer.text === "") throw error;
-    throwIfAbandoned(run.signal);
-    const kept = stopped(toNotice(error));
-    const stored = await storeResult(dependencies, run, kept, receipt);
-    await reply.finish(toEnding(run.conversationId, stored, kept.notices));
-    return run.ended("cancelled");
+    if (!isParleyError(error, "cancelled") || answer.text === "") throw error;
+    const model = receipt.left(dependencies.gateway.usageIfLeft());
+    const left = { parts: parts(), ...(model === undefined ? {} : { model }) };
+    const kept = toCallAnswer(dependencies, run, left, receipt);
+    return { kind: "stopped", answer: kept, notices: answer.notices, error };
   }
-  const { model, usage, sources } = end;
-  const { notices } = answer;
-  const result = { parts: parts(), notices, model, usage, ...(sources === undefined ? {} : { sources }) };
-  const stored = await storeResult(dependencies, run, result, receipt);
-  await reply.finish(toEnding(run.conversationId, stored, notices));
 }
 
 /**
@@ -238,7 +223,7 @@ async function sumUp(
       gateway,
       request: { ...ask(system, notes.join("\n\n")), stream: true },
       reply: { ...reply, write: (content) => reply.write({ ...content, text: link(content.text) }) },
-      ready: storeQuestion(dependencies, run, [{ kind: "text", text: written }]),
+      ready: askAs(run, [{ kind: "text", text: written }]),
       lead: "",
       conversations,
       conversationId: run.conversationId,

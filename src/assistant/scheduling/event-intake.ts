@@ -11,7 +11,7 @@ import { createKeyedQueue } from "../../support/queues.ts";
 import { backoffMs, retry, backoffs } from "../../support/retry.ts";
 import type { TurnRate } from "../access/admission.ts";
 import { toCallIfWritten } from "../commands/run-command.ts";
-import type { TurnScheduler } from "./turn-scheduler.ts";
+import type { TurnLoop } from "./turn-loop.ts";
 
 /** Limits for this process. */
 export interface IntakeLimits {
@@ -30,16 +30,18 @@ interface IntakeOptions extends ReceiveOptions {
 }
 
 interface EventIntakeOptions {
-  readonly inbox: Pick<Inbox, "accept" | "isOpen" | "knows" | "refuse">;
+  readonly inbox: Pick<Inbox, "accept" | "read" | "refuse">;
   readonly queue: Pick<ConversationQueue, "isShared">;
-  readonly scheduler: Pick<TurnScheduler, "inFlight" | "schedule">;
+  readonly loop: Pick<TurnLoop, "inFlight" | "kick">;
+  /** Keeps the trace of an event until its turn begins. */
+  readonly keepArrival: (key: string, arrival: Span) => void;
   readonly platforms: ReadonlyMap<string, Platform>;
   readonly commands: ReadonlyMap<string, Command>;
   readonly limits: IntakeLimits;
   readonly turnRate: TurnRate;
   readonly tracer: Tracer;
   readonly meter: Meter;
-  readonly clock: Pick<Clock, "monotonic" | "sleep">;
+  readonly clock: Pick<Clock, "monotonic" | "now" | "sleep">;
   readonly log: Log;
   /** Rejects with the error of the operator's rules or those of the place. */
   expectAllowed(asker: Asker): Promise<void>;
@@ -50,16 +52,16 @@ interface EventIntakeOptions {
 }
 
 /**
- * Returns a function that checks whether an event may be answered, accepts it durably and schedules its turn,
- * also while the process stops. It throws as {@link Receiver.receive} does.
+ * Returns a function that checks whether an event may be answered, accepts it durably and lets its turn
+ * begin, also while the process stops. It throws as {@link Receiver.receive} does.
  */
 export function createEventIntake(options: EventIntakeOptions) {
-  const { inbox, queue, scheduler, platforms, limits, tracer, log } = options;
-  const { inFlight } = scheduler;
+  const { inbox, queue, loop, platforms, limits, tracer, log } = options;
+  const { inFlight } = loop;
   const inOrder = createKeyedQueue();
 
   /**
-   * A turn is scheduled once what came before it in its conversation is accepted or refused, by this process
+   * A turn begins once what came before it in its conversation is accepted or refused, by this process
    * or another one. Otherwise it could be answered without a message before it.
    */
   async function accept(
@@ -77,7 +79,8 @@ export function createEventIntake(options: EventIntakeOptions) {
     }
     if (event === undefined) return "duplicate";
     await earlierDecided;
-    schedule(event, arrival);
+    options.keepArrival(event.key, arrival);
+    loop.kick(event);
     return "accepted";
   }
 
@@ -108,8 +111,12 @@ export function createEventIntake(options: EventIntakeOptions) {
         decide();
         await refuse(event, refusal, how);
       }
-      result = refusal === undefined ? await acceptDurably(inbox, event, options.clock) : "duplicate";
+      const dueAt = mayComeLater(event) ? options.clock.now() + settleMs : undefined;
+      result = refusal === undefined ? await acceptDurably(inbox, event, options.clock, dueAt) : "duplicate";
+      inFlight.stored(event.key);
     } finally {
+      // It may be stored although the response of the store was lost.
+      if (result === undefined) loop.kick(event);
       if (result !== "accepted") {
         if (!isRedelivered && busy === undefined) inFlight.delete(event.key);
         await counted?.undo();
@@ -129,17 +136,15 @@ export function createEventIntake(options: EventIntakeOptions) {
   ): Promise<void> {
     const isDeliveredToAll = queue.isShared && platforms.get(platform)?.deliversInOrder === "always";
     if (isDeliveredToAll) await options.clock.sleep(othersFirstMs);
-    const isKnown = canResend ? await inbox.knows(key) : (await inbox.refuse(key)) === "duplicate";
+    const isKnown = canResend
+      ? (await inbox.read([key])).length > 0
+      : (await inbox.refuse(key)) === "duplicate";
     if (!isKnown) throw refusal;
   }
 
-  function schedule(event: IncomingEvent, arrival: Span): void {
-    const mayBeLater = event.kind === "message" && mayComeLater(event.platform);
-    scheduler.schedule({ event, progress: undefined, others: [], arrival }, { mayBeLater });
-  }
-
   /** Whether messages that were sent before this one may still come. */
-  function mayComeLater(platform: string): boolean {
+  function mayComeLater({ kind, platform }: IncomingEvent): boolean {
+    if (kind !== "message") return false;
     const order = platforms.get(platform)?.deliversInOrder;
     return order === "never" || (order === "to-one" && queue.isShared);
   }
@@ -193,6 +198,9 @@ export function createEventIntake(options: EventIntakeOptions) {
 /** How long another instance that received the same event has to accept it, in milliseconds. */
 const othersFirstMs = 1000;
 
+/** How long a message waits for earlier ones that other processes may be accepting, in milliseconds. */
+const settleMs = 150;
+
 /** Platforms want an acknowledgement within 3 s; attempts start within this time, in milliseconds. */
 const patienceMs = 1500;
 
@@ -202,12 +210,13 @@ const patienceMs = 1500;
  * @throws ParleyError `store-unavailable`. If the event is stored all the same, recovery finds it.
  */
 export async function acceptDurably(
-  inbox: Pick<Inbox, "accept" | "isOpen">,
+  inbox: Pick<Inbox, "accept" | "read">,
   event: IncomingEvent,
   clock: Pick<Clock, "monotonic" | "sleep">,
+  dueAt?: number,
 ): Promise<"accepted" | "duplicate"> {
   let hasFailed = false;
-  const result = await retry(() => inbox.accept(event), {
+  const result = await retry(() => inbox.accept(event, dueAt), {
     deadline: clock.monotonic() + patienceMs,
     clock,
     delayMs(error, attempt) {
@@ -215,5 +224,7 @@ export async function acceptDurably(
       return isParleyError(error, "store-unavailable") ? backoffMs(attempt, backoffs.moment) : undefined;
     },
   });
-  return hasFailed && result === "duplicate" && (await inbox.isOpen(event.key)) ? "accepted" : result;
+  if (!hasFailed || result === "accepted") return result;
+  const [record] = await inbox.read([event.key]);
+  return record?.state === "open" ? "accepted" : result;
 }

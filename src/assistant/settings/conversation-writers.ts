@@ -15,7 +15,7 @@ type Scene = Actor & { readonly conversationId?: string | undefined };
 
 interface WriterOptions {
   readonly conversations: Pick<Conversations, "hadMessages" | "recent" | "settings">;
-  readonly inbox: Pick<Inbox, "listOpenIn">;
+  readonly inbox: Pick<Inbox, "openIn">;
 }
 
 /**
@@ -33,7 +33,7 @@ export async function lastMessagesIn(
   if (Object.keys(settings).length > 0 || (await conversations.hadMessages(conversationId)))
     return await conversations.recent(conversationId, bounds);
   // Its first message is accepted, but its turn has stored nothing yet.
-  const open = (await inbox.listOpenIn(conversationId)).filter(({ event }) => event.inRoom !== true);
+  const open = (await inbox.openIn(conversationId)).filter(({ event }) => event.inRoom !== true);
   if (open.length === 0) return undefined;
   return open.map(({ event }) => ({
     id: event.key,

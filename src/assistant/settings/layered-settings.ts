@@ -12,7 +12,7 @@ import {
 } from "../../core/layered-settings.ts";
 import type { Inbox } from "../../core/inbox.ts";
 import type { PersonOverview, Platform } from "../../core/platform.ts";
-import type { Conversations } from "../../core/storage.ts";
+import type { Conversations, ConversationSettings } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { LayeredModelChoice, ModelChoice } from "../turn/model-choice.ts";
 import type { ChatSettings } from "../turn/turn.ts";
@@ -47,7 +47,7 @@ import { toFenced } from "../../core/quoting.ts";
 interface LayeredSettingsOptions extends SettingsReaderOptions {
   readonly conversations: SettingsReaderOptions["conversations"] &
     Pick<Conversations, "hadMessages" | "recent">;
-  readonly inbox: Pick<Inbox, "listOpenIn">;
+  readonly inbox: Pick<Inbox, "openIn">;
   readonly access: Access;
   readonly gateway: Pick<Gateway, "knownModels">;
   readonly models: ModelChoice;
@@ -183,11 +183,11 @@ export function createLayeredSettings(options: LayeredSettingsOptions) {
     forms,
     servicesFor,
     /** The settings in force for an event. If the store is unavailable, choosing a model fails. */
-    async forTurn(event: IncomingEvent): Promise<TurnSettings> {
+    async forTurn(event: IncomingEvent, known?: ConversationSettings): Promise<TurnSettings> {
       const scene = toScene(event);
       let all: LayeredValues;
       try {
-        all = await reader.read(scene);
+        all = await reader.read(scene, known);
       } catch (error) {
         return { chat, models: unreadableModels(models, error), isCalm: false, language: undefined };
       }

@@ -27,19 +27,26 @@ import type { ChatSettings } from "../turn/turn.ts";
 
 /** How many places have their settings remembered for the time of an outage. */
 const maxPlaces = 5000;
+/** A message asks for the settings of its place several times. They are read once in so many ms. */
+const freshMs = 1000;
 
 export interface SettingsReaderOptions {
   readonly store: SettingsStore;
   readonly conversations: Pick<Conversations, "settings" | "saveSettings">;
   readonly access: Pick<Access, "isAdmin">;
+  /** Returns Unix milliseconds. */
+  readonly now: () => number;
 }
 
 export type SettingsReader = ReturnType<typeof createSettingsReader>;
 
 /** Reads and writes the layers. Failures throw `store-unavailable` and never look like missing settings. */
 export function createSettingsReader(options: SettingsReaderOptions) {
-  const { store, conversations, access } = options;
-  const lastKnown = createRecent<LayeredValues>(maxPlaces);
+  const { store, conversations, access, now } = options;
+  const lastKnown = createRecent<{ readonly values: LayeredValues; readonly readAt: number }>(maxPlaces);
+
+  /** When this process has last changed something. What was read before that is read again. */
+  let changedAt = -Infinity;
 
   async function readHolders(holders: LayerHolders): Promise<LayeredValues> {
     const values = await store.read(Object.values(holders));
@@ -60,37 +67,46 @@ export function createSettingsReader(options: SettingsReaderOptions) {
   }
 
   return {
-    /** The values of every layer of a scene. */
-    async read(scene: Scene): Promise<LayeredValues> {
+    /**
+     * The values of every layer of a scene.
+     * @param known the settings of its conversation, if they were just read
+     */
+    async read(scene: Scene, known?: ConversationSettings): Promise<LayeredValues> {
       const { conversation: conversationId, ...holders } = holdersOf(scene, access);
       const [layers, conversation] = await Promise.all([
         readHolders(holders),
-        conversationId === undefined ? undefined : conversations.settings(conversationId),
+        conversationId === undefined ? undefined : (known ?? conversations.settings(conversationId)),
       ]);
       return conversation === undefined ? layers : { ...layers, conversation: toLayerValues(conversation) };
     },
     /**
-     * The values of places. If the store is unavailable, it returns the last known ones, because they decide
-     * whether a message is for the bot at all.
+     * The values of places, as they were at most a second ago. If the store is unavailable, it returns the
+     * last known ones, because they decide whether a message is for the bot at all.
      */
     async readPlaces(place: Place): Promise<LayeredValues> {
       const holders = placeHoldersOf(place);
       const key = JSON.stringify(holders);
+      const known = lastKnown.get(key);
+      const age = now() - (known?.readAt ?? -Infinity);
+      if (known !== undefined && known.readAt > changedAt && age >= 0 && age < freshMs) return known.values;
       try {
         const values = await readHolders(holders);
-        lastKnown.set(key, values);
+        lastKnown.set(key, { values, readAt: now() });
         return values;
       } catch (error) {
-        const known = lastKnown.get(key);
         if (known === undefined) throw error;
-        return known;
+        return known.values;
       }
     },
     /** Changes a layer, which must exist in the scene. */
     async change(layer: Layer, scene: Scene, change: LayerChange): Promise<void> {
       const holder = holdersOf(scene, access)[layer];
       if (holder === undefined) throw new Error(`a scene without the layer ${layer}`);
-      await (layer === "conversation" ? changeConversation(holder, change) : store.change(holder, change));
+      try {
+        await (layer === "conversation" ? changeConversation(holder, change) : store.change(holder, change));
+      } finally {
+        changedAt = now();
+      }
     },
   };
 }

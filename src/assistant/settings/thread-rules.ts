@@ -24,7 +24,7 @@ const maxLookedChars = 100_000;
 /** Reads which messages are answered where. A conversation without a mark of people's is the bot's. */
 export function createThreadRules(options: {
   readonly conversations: Pick<Conversations, "hadMessages" | "recent" | "settings">;
-  readonly inbox: Pick<Inbox, "listOpenIn">;
+  readonly inbox: Pick<Inbox, "openIn">;
   readonly rules: { readonly settingsOf: (place: Place) => Promise<PlaceSettings> };
 }) {
   const { conversations, rules } = options;
@@ -51,7 +51,7 @@ export function createThreadRules(options: {
   return {
     /** When a person's question was sent that another process has accepted there and not yet answered. */
     async askedAt(conversationId: string, authorId: string): Promise<number | undefined> {
-      const open = await options.inbox.listOpenIn(conversationId);
+      const open = await options.inbox.openIn(conversationId);
       return open.findLast(({ event }) => event.author.id === authorId)?.event.sentAt;
     },
     ofChannel: (place: Place): Promise<PlaceSettings> => rules.settingsOf(place),

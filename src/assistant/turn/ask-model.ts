@@ -61,10 +61,8 @@ export async function askModel(
   answer: PartialAnswer,
 ): Promise<AnswerEnd> {
   const { conversations } = dependencies;
-  const [settings, log] = await Promise.all([
-    conversations.settings(turn.conversationId),
-    conversations.recent(turn.conversationId, { maxMessages: maxHistory + 1 }),
-  ]);
+  const { settings } = turn;
+  const log = await conversations.recent(turn.conversationId, { maxMessages: maxHistory + 1 });
   const chosen = await dependencies.models.choose("chat", turn.model, turn.signal);
   answer.notices.push(...dependencies.models.takeNotices());
   const sinceReset = withoutRetriedAttempts(afterReset(log, settings.resetAfter));

@@ -1,7 +1,6 @@
 import { oneLine, toInlineCode } from "../../core/quoting.ts";
-import { hash as digest } from "node:crypto";
 import { toNotice } from "../../core/error-messages.ts";
-import { isParleyError, ParleyError } from "../../core/errors.ts";
+import { isParleyError } from "../../core/errors.ts";
 import { type Attachment, isClaimedSound, maxFileBytes, maxRecordingBytes } from "../../core/events.ts";
 import type { TranscriptionRequest } from "../../core/gateway.ts";
 import type { Platform, Reply } from "../../core/platform.ts";
@@ -16,8 +15,6 @@ import { toReceiptCall, type TurnDependencies } from "./turn.ts";
 import { transcribe, transcribeRecording } from "./transcribe-recording.ts";
 import { toTimes } from "./transcript.ts";
 
-type Transcription = Awaited<ReturnType<typeof transcribe>>;
-
 /** The longest text file that is quoted to the model, in characters. */
 const maxQuotedChars = 100_000;
 /** How many attachments of a message are read. */
@@ -29,8 +26,6 @@ const imageLimits = { maxEdgePx: 2048, maxBytes: 5_000_000 };
 /** The source and the target of the files of a turn or command. */
 interface AttachmentTarget {
   readonly platform: Pick<Platform, "download">;
-  /** The key of the event whose files they are. What is heard in them is kept with it. */
-  readonly eventKey?: string;
   /** Whether something is asked in words: then a recording that cannot be heard is only named. Default no. */
   readonly isAskedInWords?: boolean;
   /** The conversation that stores the files. */
@@ -48,7 +43,7 @@ interface TranscriptionChoice extends Pick<TranscriptionRequest, "language" | "h
 interface Reading extends AttachmentTarget {
   readonly dependencies: Pick<
     TurnDependencies,
-    "admitBytes" | "clock" | "conversations" | "gateway" | "inbox" | "models" | "personId"
+    "admitBytes" | "clock" | "conversations" | "gateway" | "models" | "personId"
   >;
   readonly choice: TranscriptionChoice;
 }
@@ -167,6 +162,7 @@ async function readVoice(
 ): Promise<ReadAttachments> {
   const { name } = attachment;
   const { dependencies, conversationId, reply, signal } = reading;
+  const { model, hint, ...wishes } = reading.choice;
   // A larger file does not fit the store, which keeps a file as one value.
   const isKept = bytes.length <= maxFileBytes;
   const blob = isKept
@@ -182,11 +178,11 @@ async function readVoice(
       durationMs: attachment.durationMs,
     },
     {
-      transcribe: (request) => hear(reading, request),
+      transcribe: (request) => transcribe(dependencies, { ...request, ...wishes }, model, signal),
       status: (words, options) => {
         reply.status(words, options);
       },
-      hint: reading.choice.hint,
+      hint,
       clock: dependencies.clock,
       key: dependencies.personId,
     },
@@ -237,33 +233,6 @@ function readText(name: string, bytes: Uint8Array): ReadAttachments {
     notices: isCut ? [translate("file.text-cut", { max: maxQuotedChars, name })] : [],
     calls: [],
   };
-}
-
-/**
- * Takes what an earlier run of the event's turn has heard in these bytes, and otherwise asks and keeps the
- * answer. So each part of a recording is paid for once, although a process may be killed after any of them.
- */
-async function hear(
-  { dependencies, choice, eventKey, signal }: Reading,
-  request: Omit<TranscriptionRequest, "model">,
-): Promise<Transcription> {
-  const { model, hint: _taken, ...wishes } = choice;
-  const ask = () => transcribe(dependencies, { ...request, ...wishes }, model, signal);
-  if (eventKey === undefined) return await ask();
-  const { inbox } = dependencies;
-  const hash = digest("sha256", request.bytes);
-  const [entry] = await inbox.lookUp([eventKey]);
-  const known = entry?.heard?.find((part) => part.hash === hash);
-  if (known?.answer !== undefined) return known.answer;
-  if (known !== undefined) throw new ParleyError("gateway-empty-answer", "no words were heard earlier");
-  try {
-    const answer = await ask();
-    await inbox.keepHeard(eventKey, { hash, answer });
-    return answer;
-  } catch (error) {
-    if (isParleyError(error, "gateway-empty-answer")) await inbox.keepHeard(eventKey, { hash });
-    throw error;
-  }
 }
 
 /** How many of the cut sheets are named. */

@@ -1,11 +1,9 @@
 import type { Usage } from "../../core/gateway.ts";
-import type { Redo } from "../../core/inbox.ts";
 import type { Receipt } from "../../core/receipt.ts";
 import type { StoredMessage } from "../../core/storage.ts";
 import { readFenceLine, parseFence, type Fence } from "../../support/markdown-fences.ts";
-import { translate } from "../../words/translate.ts";
-import { messageIds, textOf, estimateTokens, toEnding, showPictures } from "./stored-messages.ts";
-import { boundedReceipt, type Turn, type TurnDependencies } from "./turn.ts";
+import { textOf, estimateTokens } from "./stored-messages.ts";
+import { boundedReceipt } from "./turn.ts";
 
 /** What a model is sent after the conversation so that it continues its answer. It is not stored. */
 export function toContinuationRequest(answer: StoredMessage): StoredMessage[] {
@@ -54,60 +52,6 @@ export function addReceipt(one: Receipt | undefined, other: Receipt | undefined)
     calls: [...one.calls, ...other.calls],
     totalMs: one.totalMs + other.totalMs,
   });
-}
-
-/** Whether a run without an answer keeps the earlier one. An edited question has none to keep. */
-export function keepsEarlier(redo: Redo | undefined): redo is Redo {
-  return redo !== undefined && redo.kind !== "edit";
-}
-
-/** Shows a stored answer as the end of its reply. */
-export async function showStored(
-  dependencies: Pick<TurnDependencies, "conversations" | "log">,
-  turn: Pick<Turn, "conversationId" | "reply" | "lead">,
-  stored: StoredMessage,
-  notices: readonly string[] = stored.notices ?? [],
-): Promise<void> {
-  turn.reply.write({ lead: turn.lead, text: textOf(stored.parts), isWhole: true });
-  await showEnd(dependencies, turn, stored, notices);
-}
-
-/** Shows what is below the text of a stored answer: its pictures, notices and buttons. */
-export async function showEnd(
-  dependencies: Pick<TurnDependencies, "conversations" | "log">,
-  { conversationId, reply }: Pick<Turn, "conversationId" | "reply">,
-  stored: StoredMessage,
-  notices: readonly string[],
-): Promise<void> {
-  const unshown = await showPictures(dependencies, conversationId, stored.parts, reply);
-  await reply.finish(toEnding(conversationId, stored, [...notices, ...unshown]));
-}
-
-/** The answer of the last attempt before this one, even if it broke off, or `undefined`. */
-export async function findEarlier(
-  { conversations }: Pick<TurnDependencies, "conversations">,
-  { conversationId, key, attempt }: Pick<Turn, "conversationId" | "key" | "attempt">,
-): Promise<StoredMessage | undefined> {
-  const whole = await conversations.find(conversationId, messageIds.complete(key));
-  for (let earlier = attempt - 1; earlier > (whole?.attempt ?? 0); earlier--) {
-    const found = await conversations.find(conversationId, messageIds.assistant(key, earlier));
-    if (found !== undefined) return found;
-  }
-  return whole;
-}
-
-/** Ends a run without an answer: it shows the earlier one again and why. False: there is no earlier one. */
-export async function showEarlier(
-  dependencies: Pick<TurnDependencies, "conversations" | "log">,
-  turn: Pick<Turn, "conversationId" | "reply" | "lead" | "key" | "attempt">,
-  why: string,
-): Promise<boolean> {
-  const stored = await findEarlier(dependencies, turn);
-  if (stored === undefined) return false;
-  const { notices = [], failure } = stored;
-  const before = failure === undefined ? notices : [...notices, failure];
-  await showStored(dependencies, turn, stored, [...before, translate("notice.earlier-answer", { why })]);
-  return true;
 }
 
 /** How many of an answer's last characters its continuation is asked to repeat. */

@@ -1,22 +1,17 @@
-import type { Attachment, EditedContent, IncomingEvent, IncomingMessage } from "../../core/events.ts";
+import type { Attachment, EditedContent, IncomingMessage } from "../../core/events.ts";
 import type { ReplyFile } from "../../core/platform.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
-import type {
-  ConversationSettings,
-  MessagePart,
-  StoredMessage,
-  NotedWithMessage,
-} from "../../core/storage.ts";
+import { messageIds } from "../../core/message-ids.ts";
+import type { ConversationSettings, MessagePart, StoredMessage } from "../../core/storage.ts";
 import { translate } from "../../words/translate.ts";
 import { readFiles } from "./attachments.ts";
 import { readRoom, unreadSince } from "./read-room.ts";
 import {
   estimatePartsTokens,
-  messageIds,
-  withFixedWords,
   noteLastPicture,
   picturePartsOf,
   takePicture,
+  textOf,
 } from "./stored-messages.ts";
 import { toQuotedTranscript } from "./transcribe-recording.ts";
 import { toShownTranscript } from "./transcript.ts";
@@ -48,22 +43,13 @@ interface ReadMessages {
  */
 export async function readMessages(dependencies: TurnDependencies, turn: Turn): Promise<ReadMessages> {
   const { conversations } = dependencies;
+  const { settings } = turn;
   const stored: StoredMessage[] = [];
-  const writes: Promise<unknown>[] = [];
+  /** What is to be stored: questions, and what was said in the room between them. */
+  const unstored: StoredMessage[] = [];
   const notices: string[] = [];
   const calls: ReceiptCall[] = [];
-  const within = turn.messages[0]?.within;
-  let before: Promise<unknown> = Promise.resolve();
-  const store = (message: StoredMessage, noted: NotedWithMessage = {}): void => {
-    // Where one could not be stored, those after it are not stored either. The next attempt keeps the order.
-    before = before.then(() => conversations.append(turn.conversationId, message, { within, ...noted }));
-    writes.push(before);
-    // Nobody waits for the writes if reading a later message fails first.
-    void Promise.allSettled(writes);
-    stored.push(message);
-  };
-  const settings = await conversations.settings(turn.conversationId);
-  const room = await readRoomBefore(dependencies, turn, settings);
+  const room = await readRoomBefore(dependencies, turn);
   const said = [...(room?.messages ?? [])];
   notices.push(...(room?.notices ?? []));
   const hint = toHint(settings, turn);
@@ -74,38 +60,102 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
     // An edit has made a question of it, or it was accepted after a later one.
     if (message.edit !== undefined || message.sentAt <= (settings.room?.readAt ?? -Infinity))
       await takeFromRoom(dependencies, turn.conversationId, message.key);
-    // A process that was paused may have stored it as it was before an edit.
-    const known = turn.attempt > 1 ? await applyEdit(dependencies, turn.conversationId, message) : undefined;
-    if (known !== undefined) {
-      const fixed = withFixedWords(known, message.fixedWords);
-      // This waits, because the model's history is read from the store.
-      if (fixed !== known) await conversations.replace(turn.conversationId, fixed);
-      stored.push(fixed);
-      questions.push(fixed);
+    const known = await findQuestion(dependencies, turn, message);
+    if (known !== undefined && isRead(turn, message, known)) {
+      stored.push(known);
+      questions.push(known);
       continue;
     }
-    const read = await readMessage(dependencies, turn, message);
+    // It was deleted after the attempt had begun.
+    if (isInLog(message)) continue;
+    const read = await readMessage(dependencies, turn, message, known);
     const upTo = lateEditAt(message) ?? message.sentAt;
-    while (said[0] !== undefined && said[0].createdAt <= upTo) store(said.shift()!);
-    const state = hint === undefined ? room?.state : { ...room?.state, hinted: turn.key };
-    store(read.message, message === turn.messages.at(-1) ? { room: state } : {});
-    writes.push(noteLastPicture(conversations, turn.conversationId, read.message));
-    void Promise.allSettled(writes);
+    while (said[0] !== undefined && said[0].createdAt <= upTo) unstored.push(said.shift()!);
+    unstored.push(read.message);
     questions.push(read.message);
     notices.push(...read.notices);
     calls.push(...read.calls);
   }
+  stored.push(...unstored);
   const parts = questions.flatMap((message) => message.parts);
   for (const part of parts)
     if (part.kind === "unread")
       notices.push(translate("notice.unread", { name: part.name, reason: part.reason }));
-  const whenStored = Promise.all(writes).then(() => undefined);
+  const state = hint === undefined ? room?.state : { ...room?.state, hinted: turn.key };
+  const within = turn.messages[0]?.within;
+  const whenStored = unstored.length === 0 ? Promise.resolve() : storeAll();
   void Promise.allSettled([whenStored]);
+
+  async function storeAll(): Promise<void> {
+    await turn.ask(unstored, { within, room: state });
+    for (const message of unstored) await noteLastPicture(conversations, turn.conversationId, message);
+  }
+
   const voices = parts.filter((part) => part.kind === "voice");
   const transcripts = await Promise.all(voices.map(toShownTranscript));
   const files = transcripts.flatMap(({ file }) => file ?? []);
   const quoted = transcripts.map(({ text }) => toQuotedTranscript(text)).join("\n\n");
   return { stored, whenStored, parts, notices, calls, files, quoted };
+}
+
+/** Whether a message was asked before: its words are in the log, and nothing of it is still to be read. */
+export function isInLog({ text, attachments, pictures }: IncomingMessage): boolean {
+  return text === "" && attachments.length === 0 && pictures === undefined;
+}
+
+/** Whether nothing of a stored question is still to be read. That of a command is stored when all is read. */
+function isRead({ command }: Turn, message: IncomingMessage, known: StoredMessage): boolean {
+  return command === undefined ? isInLog(message) : known.inContext !== false;
+}
+
+/** The question of a message that an earlier attempt has stored, or this one when it began. */
+async function findQuestion(
+  { conversations }: TurnDependencies,
+  { conversationId, questions, attempt }: Turn,
+  message: IncomingMessage,
+): Promise<StoredMessage | undefined> {
+  const known = questions.get(message.key);
+  if (known !== undefined || (attempt === 1 && !isInLog(message))) return known;
+  return await conversations.find(conversationId, messageIds.user(message.key));
+}
+
+/**
+ * The questions of messages that need nothing but their words, so that they can be stored when the attempt
+ * begins. `undefined`: there is something to read first.
+ */
+export function toPlainQuestions(
+  messages: readonly IncomingMessage[],
+  settings: ConversationSettings,
+): readonly StoredMessage[] | undefined {
+  const isPlain = messages.every(
+    ({ attachments, pictures, repliesTo, inRoom, edit, origin, sentAt, text }) =>
+      text !== "" &&
+      attachments.length === 0 &&
+      pictures === undefined &&
+      (repliesTo?.attachments.length ?? 0) === 0 &&
+      inRoom !== true &&
+      edit?.madeQuestion !== true &&
+      origin?.readsHistory !== false &&
+      sentAt > (settings.room?.readAt ?? -Infinity),
+  );
+  const hasRoom = unreadSince(settings) !== undefined || isHintDue(settings);
+  return isPlain && !hasRoom ? messages.map((message) => toQuestion(message, [])) : undefined;
+}
+
+/** The question of a message as it is stored. */
+export function toQuestion(message: IncomingMessage, files: readonly MessagePart[]): StoredMessage {
+  const text: MessagePart[] = message.text === "" ? [] : [{ kind: "text", text: message.text }];
+  const parts = [...text, ...files];
+  return {
+    id: messageIds.user(message.key),
+    role: "user",
+    turnKey: message.key,
+    author: message.author,
+    parts,
+    createdAt: message.sentAt,
+    ...(message.edit === undefined ? {} : { editedAt: message.edit.at }),
+    estimatedTokens: estimatePartsTokens(parts),
+  };
 }
 
 /**
@@ -116,9 +166,10 @@ export async function readMessages(dependencies: TurnDependencies, turn: Turn): 
 async function readRoomBefore(
   dependencies: TurnDependencies,
   turn: Turn,
-  settings: ConversationSettings,
 ): Promise<Awaited<ReturnType<typeof readRoom>> | undefined> {
   const { conversations } = dependencies;
+  const { settings } = turn;
+  if (turn.questions.size > 0) return undefined;
   const whole =
     turn.messages.findLast(({ inRoom }) => inRoom === true) ??
     ((await dependencies.withheld?.hasAny(turn.conversationId)) === true ? turn.messages.at(-1) : undefined);
@@ -139,42 +190,36 @@ async function readRoomBefore(
 
 /** When an edit made a question of a message. What others said between is read with it. */
 const lateEditAt = ({ edit }: IncomingMessage): number | undefined =>
-  edit?.count === 0 ? edit.at : undefined;
+  edit?.madeQuestion === true ? edit.at : undefined;
 
 /** Says, once in a thread, which messages are answered there, after one with words was left to others. */
-function toHint({ aside, room }: ConversationSettings, { key, platform }: Turn): string | undefined {
-  const isUnread = aside?.words !== undefined && aside.to > (room?.readAt ?? 0);
-  if (room?.hinted === undefined ? !isUnread : room.hinted !== key) return undefined;
+function toHint(settings: ConversationSettings, { key, platform }: Turn): string | undefined {
+  const hinted = settings.room?.hinted;
+  if (hinted === undefined ? !isHintDue(settings) : hinted !== key) return undefined;
   return translate("rule.hint", { prefix: platform.guide.commandPrefix });
 }
 
+function isHintDue({ aside, room }: ConversationSettings): boolean {
+  return room?.hinted === undefined && aside?.words !== undefined && aside.to > (room?.readAt ?? 0);
+}
+
+/** @param known the question as an earlier attempt has stored it, which could not read all of its files */
 async function readMessage(
   dependencies: TurnDependencies,
   turn: Turn,
   message: IncomingMessage,
+  known: StoredMessage | undefined,
 ): Promise<Pick<ReadMessages, "notices" | "calls"> & { readonly message: StoredMessage }> {
   const files = [...message.attachments, ...(await picturesRepliedTo(dependencies, turn, message))];
   const isAskedInWords = turn.messages.some(({ text }) => text.trim() !== "");
-  const read = await readFiles(dependencies, { ...turn, eventKey: message.key, isAskedInWords }, files);
-  const text: MessagePart[] = message.text === "" ? [] : [{ kind: "text", text: message.text }];
+  const read = await readFiles(dependencies, { ...turn, isAskedInWords }, files);
   const pictures: MessagePart[] = [];
   for (const ref of message.pictures ?? [])
     pictures.push((await takePicture(dependencies.conversations, ref, turn.conversationId)).part);
-  const parts = [...text, ...pictures, ...read.parts];
-  return {
-    message: {
-      id: messageIds.user(message.key),
-      role: "user",
-      turnKey: message.key,
-      author: message.author,
-      parts,
-      createdAt: message.sentAt,
-      ...(message.edit === undefined ? {} : { editedAt: message.edit.at }),
-      estimatedTokens: estimatePartsTokens(parts),
-    },
-    notices: read.notices,
-    calls: read.calls,
-  };
+  const text = textOf(known?.parts.filter(({ kind }) => kind === "text") ?? []);
+  const asked = toQuestion({ ...message, text: message.text || text }, [...pictures, ...read.parts]);
+  const question = known?.editedAt === undefined ? asked : { ...asked, editedAt: known.editedAt };
+  return { message: question, notices: read.notices, calls: read.calls };
 }
 
 /** Removes what an earlier turn has read as said to others, because it is a question of this one. */
@@ -217,25 +262,4 @@ export function toEditedQuestion(
   const parts = [...words, ...stored.parts.filter(isKept)];
   const { call: _asItWas, ...kept } = stored;
   return { ...kept, parts, estimatedTokens: estimatePartsTokens(parts), editedAt };
-}
-
-/**
- * Stores the edit of a question, which replaces and erases what it said before. Resolves to the question as
- * it is then stored, or to `undefined` if it is not stored. It can be repeated.
- * @throws ParleyError `store-unavailable`
- */
-export async function applyEdit(
-  { conversations, archive }: Pick<TurnDependencies, "conversations" | "archive">,
-  conversationId: string,
-  event: IncomingEvent,
-): Promise<StoredMessage | undefined> {
-  const stored = await conversations.find(conversationId, messageIds.user(event.key));
-  const content = event.kind === "message" ? event : event.editedTo;
-  const editedAt = event.edit?.at;
-  if (stored === undefined || content === undefined || editedAt === undefined) return stored;
-  if (editedAt < (stored.editedAt ?? -Infinity)) return stored;
-  // An edit that is stored may still have to be removed from the store's files.
-  const edited = editedAt === stored.editedAt ? stored : toEditedQuestion(stored, content, editedAt);
-  await archive.replaceMessage(conversationId, edited);
-  return edited;
 }

@@ -18,7 +18,8 @@ import { cutText } from "../../support/text.ts";
 import { translate } from "../../words/translate.ts";
 import { historyWithheld } from "../access/access.ts";
 import { readFiles, toReason } from "./attachments.ts";
-import { estimatePartsTokens, messageIds } from "./stored-messages.ts";
+import { messageIds } from "../../core/message-ids.ts";
+import { estimatePartsTokens } from "./stored-messages.ts";
 import type { RoomBounds, TurnDependencies } from "./turn.ts";
 
 /** The time for reading messages, in milliseconds. The platform must end in it, with little grace. */

@@ -8,10 +8,9 @@ import {
   type MessagePart,
   type StoredMessage,
   type Conversations,
-  type NotedWithMessage,
   type StoredBlob,
 } from "../../core/storage.ts";
-import type { Turn, TurnDependencies, ReceiptDraft } from "./turn.ts";
+import type { TurnDependencies, ReceiptDraft } from "./turn.ts";
 import { toNotice, type NamedPicture } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { ChatMessage } from "../../core/gateway.ts";
@@ -48,16 +47,6 @@ function estimatePartTokens(part: MessagePart): number {
       return 16;
   }
 }
-
-/** Ids of a turn's messages, made from the event's key so that a message is not stored twice. */
-export const messageIds = {
-  user: (key: string): string => `${key}/user`,
-  /** What was read in a room has an id of its own, so that an edit can make a question of it later. */
-  room: (key: string): string => `${key}/said`,
-  assistant: (key: string, attempt: number): string => `${key}/assistant/${attempt}`,
-  /** The complete answer has the same id in every attempt, so that a turn has only one. */
-  complete: (key: string): string => `${key}/answer`,
-};
 
 /**
  * Keeps only the last attempt of each turn, at the position of the first. The log holds earlier attempts, and
@@ -158,59 +147,6 @@ export async function changeRoomState(
   change: RoomState,
 ): Promise<void> {
   await conversations.saveSettings(conversationId, ({ room }) => ({ room: { ...room, ...change } }), "soon");
-}
-
-/**
- * Stores an answer. In a turn that runs again it replaces the earlier answer. That becomes a version if
- * people can look at versions, and is erased otherwise. After an edit the earlier answer is always erased
- * with its versions and files, because it may quote the old words. `duplicate` means that another attempt's
- * answer is stored, or that it was erased.
- */
-export async function keepAnswer(
-  { conversations, archive }: Pick<TurnDependencies, "conversations" | "archive">,
-  { conversationId, redo, reply }: Pick<Turn, "conversationId" | "redo" | "reply">,
-  message: StoredMessage,
-  /** It is the first message of the conversation where the turn failed before its question was stored. */
-  noted: NotedWithMessage = {},
-): Promise<"stored" | "duplicate"> {
-  if (redo === undefined) {
-    if ((await conversations.append(conversationId, message, noted)) === "appended") return "stored";
-    const known = await conversations.find(conversationId, message.id);
-    // A rerun that failed left its failure with the earlier answer.
-    if (known?.failure === undefined || message.failure !== undefined) return "duplicate";
-  }
-  const before = await conversations.find(conversationId, message.id);
-  const isKept = reply.showsVersions === true && redo?.kind !== "edit";
-  const earlier = !isKept ? "erased" : redo?.kind === "continue" ? "continued" : "version";
-  if ((await conversations.replace(conversationId, message, earlier)) === "refused") return "duplicate";
-  if ([before, ...(before?.versions ?? [])].some((one) => one?.parts.some(({ kind }) => kind === "image")))
-    await archive.removeMessages(conversationId, { ids: [], withLooseFiles: true });
-  return "stored";
-}
-
-/**
- * The message of an answer or of a command's result. What `given` has counts for more. Only a complete one
- * has the id of the turn's answer, unless `given` says so.
- */
-export function toAnswerMessage(
-  { key, attempt, command, shownMessageKeys }: Pick<Turn, "key" | "attempt" | "command" | "shownMessageKeys">,
-  createdAt: number,
-  given: Pick<StoredMessage, "parts"> & Partial<StoredMessage>,
-): StoredMessage {
-  const shownAs = shownMessageKeys();
-  const { outcome = "complete" } = given;
-  return {
-    id: outcome === "complete" ? messageIds.complete(key) : messageIds.assistant(key, attempt),
-    role: "assistant",
-    turnKey: key,
-    attempt,
-    createdAt,
-    estimatedTokens: estimatePartsTokens(given.parts),
-    outcome,
-    ...(command === undefined ? {} : { command }),
-    ...(shownAs.length === 0 ? {} : { shownAs }),
-    ...given,
-  };
 }
 
 /** Returns what is shown below the text of a stored answer. */

@@ -10,7 +10,8 @@ import { cutLimits, cutRecording, type CutOutcome } from "../../media/recordings
 import { isSparse } from "../../media/recordings/longest-audio.ts";
 import { currentLanguage, inLanguage, translate } from "../../words/translate.ts";
 import { oneLine, toQuotedLines } from "../../core/quoting.ts";
-import { messageIds, textOf } from "./stored-messages.ts";
+import { messageIds } from "../../core/message-ids.ts";
+import { textOf } from "./stored-messages.ts";
 import { toClock, toShownTranscript } from "./transcript.ts";
 import type { TurnDependencies } from "./turn.ts";
 

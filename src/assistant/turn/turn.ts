@@ -1,17 +1,19 @@
 import type { Access } from "../../core/access.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { HelpSettings } from "../../core/command-services.ts";
-import { isParleyError, type ParleyError } from "../../core/errors.ts";
+import { isParleyError } from "../../core/errors.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { Gateway, ModelOperation, Usage } from "../../core/gateway.ts";
-import type { Inbox, Redo, StoppedAnswer } from "../../core/inbox.ts";
+import type { Again } from "../../core/inbox.ts";
 import type { Platform, Reply } from "../../core/platform.ts";
 import type { SpendingLedger } from "../../core/spending.ts";
 import type {
   Archive,
   ConversationQueue,
   Conversations,
+  ConversationSettings,
   MessagePart,
+  NotedWithMessage,
   StoredMessage,
 } from "../../core/storage.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
@@ -49,8 +51,6 @@ export interface TurnDependencies {
   readonly nameOf: (id: string) => Promise<string | undefined>;
   readonly conversations: Conversations;
   readonly archive: Archive;
-  /** Keeps what was heard in recordings until the words are stored. */
-  readonly inbox: Pick<Inbox, "lookUp" | "keepHeard">;
   readonly queue: ConversationQueue;
   readonly models: LayeredModelChoice;
   readonly factors: ReturnType<typeof createTokenFactors>;
@@ -84,45 +84,60 @@ export interface ChatSettings {
   readonly systemPrompt: string;
 }
 
-/** One turn, with the messages to answer, the place and the attempt. */
-export interface Turn {
-  /** The key of its first event. */
+/** One attempt at a turn, in this process. */
+export interface Run {
+  /** The key of the turn. */
   readonly key: string;
-  /** The number of the attempt, from 1. Each retry or restart counts one more. */
+  /** The number of the attempt, from 1. */
   readonly attempt: number;
+  /** Why it runs again. */
+  readonly again: Again | undefined;
   readonly platform: Platform;
+  /** The conversation that stores it. */
   readonly conversationId: string;
-  readonly messages: readonly IncomingMessage[];
+  /** The settings of that conversation when the attempt began. */
+  readonly settings: ConversationSettings;
   readonly reply: Reply;
+  /** Aborts with `cancelled` where people end it, and with `stopping` where it is left to another attempt. */
+  readonly signal: AbortSignal;
+  /** The questions that were stored when it began, by the keys of their events. */
+  readonly questions: ReadonlyMap<string, StoredMessage>;
+  /** Keys of the platform's messages that show the reply so far. */
+  readonly shownMessageKeys: () => readonly string[];
+  /**
+   * Stores what is asked, with what was said in the room before. The words leave the inbox with that.
+   * @throws ParleyError `stopping` where the turn was changed, `store-unavailable`
+   */
+  readonly ask: (messages: readonly StoredMessage[], noted?: NotedWithMessage) => Promise<void>;
+}
+
+/** A run that asks a chat model. */
+export interface Turn extends Run {
+  readonly messages: readonly IncomingMessage[];
   /** Markdown before the answer: the question, if people do not see it otherwise, or an empty text. */
   readonly lead: string;
   /** The model that these messages ask for. */
   readonly model: string | undefined;
   /** The name of the command that asks. Default: messages do. */
   readonly command?: string;
-  readonly signal: AbortSignal;
-  /** Why it must not be answered. The reply ends with these words. */
-  readonly refusal?: ParleyError | undefined;
-  /** Set if it was answered before, so that its answer is replaced. */
-  readonly redo: Redo | undefined;
-  /** Keys of the platform's messages that show the reply so far. */
-  readonly shownMessageKeys: () => readonly string[];
-  /** Called once before the answer grows. */
-  readonly offerSoFar: (soFar: AnswerSoFar) => void;
 }
-
-/**
- * Returns the answer to store if a person stops the turn now. `why` is the notice that says so. It is
- * `undefined` if people see no words yet, or if the whole answer is stored.
- */
-export type AnswerSoFar = (why: string) => StoppedAnswer | undefined;
-
-/** How a turn ended. The person has seen the words of `failed` and `interrupted`. */
-export type TurnOutcome = "complete" | "interrupted" | "failed" | "cancelled";
 
 /** Throws `stopping` if another process or the next start resumes the turn, but not for a cancellation. */
 export function throwIfAbandoned(signal: AbortSignal): void {
   if (signal.aborted && isParleyError(signal.reason, "stopping")) throw signal.reason;
+}
+
+/**
+ * Whether the turn may succeed later, because store, platform or process were unavailable, or the platform
+ * limits the rate.
+ */
+export function isOutage(error: unknown): boolean {
+  return (
+    isParleyError(error, "stopping") ||
+    isParleyError(error, "platform-unreachable") ||
+    isParleyError(error, "store-unavailable") ||
+    (isParleyError(error, "platform-rejected") && error.retryAfterMs !== undefined)
+  );
 }
 
 /** The gateway's defaults, which a receipt does not repeat. */

@@ -149,9 +149,10 @@ function createPostgresLeases({
         // It is looked up first, because a failed attempt to insert would lock the holder's row.
         `INSERT INTO ${leases} AS held (name, holder, expires)
          SELECT $1, $2, ${end}
-         WHERE NOT EXISTS (SELECT FROM ${leases} WHERE name = $1 AND expires > clock_timestamp())
+         WHERE NOT EXISTS (
+           SELECT FROM ${leases} WHERE name = $1 AND holder <> $2 AND expires > clock_timestamp())
          ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires = excluded.expires
-         WHERE held.expires <= clock_timestamp()`,
+         WHERE held.holder = excluded.holder OR held.expires <= clock_timestamp()`,
         [name, holder, ttlMs],
       ),
     renew: (name, holder, ttlMs) =>

@@ -273,6 +273,12 @@ function createRedisReader({ attempt, client }: RedisConnection): Pick<Backend, 
   };
 }
 
+const takeSource = `
+local held = redis.call('GET', KEYS[1])
+if held and held ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1`;
+
 const renewSource = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return 0`;
@@ -283,8 +289,8 @@ function createRedisLeases(connection: RedisConnection): Leases {
   const keyOf = (name: string) => `parley:lease::${name}`;
   return {
     async take(name, holder, ttlMs) {
-      const options = { condition: "NX", expiration: { type: "PX", value: ttlMs } } as const;
-      return (await attempt(() => connection.client.set(keyOf(name), holder, options))) === "OK";
+      const input = { keys: [keyOf(name)], arguments: [holder, String(ttlMs)] };
+      return Number(await attempt(() => connection.client.eval(takeSource, input))) === 1;
     },
     async renew(name, holder, ttlMs) {
       const input = { keys: [keyOf(name)], arguments: [holder, String(ttlMs)] };

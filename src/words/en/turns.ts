@@ -128,7 +128,6 @@ export const turnMessages = {
     "The conversation has gone on since this answer. Only the last answer of a conversation can be changed.",
   "steer.outdated": "This button belongs to an earlier attempt: there is another answer by now.",
   "steer.under-way": "A new answer is already on its way.",
-  "steer.busy": "Another answer is on its way here. Try again when it is done.",
   "steer.complete": "This answer is complete.",
   "steer.too-old": "This answer is too old for that. Please ask again.",
   "steer.not-allowed": "The person who asked may no longer use Parley here.",

@@ -105,7 +105,7 @@ export async function checkAccount(options: Evidence): Promise<Account> {
     problems.push(line);
     of.forEach(show);
   }
-  for (const { event } of await store.inbox.listOpen()) report("open", event.key);
+  for (const { event } of await store.inbox.open()) report("open", event.key);
   const edited = sent.filter(({ edits }) => edits.length > 0).length;
   return { sent: sent.length, ...counts, edited, refusals, problems, evidence: [...evidence] };
 
@@ -132,7 +132,7 @@ export async function checkAccount(options: Evidence): Promise<Account> {
 
   /** Returns how often the turn that begins with an event was started. */
   function attemptsAt(key: string | undefined): number {
-    return outcomes.find(({ entry }) => entry?.event.key === key)?.entry?.turn?.attempts ?? 0;
+    return outcomes.find(({ entry }) => entry?.event.key === key)?.entry?.turn?.attempt ?? 0;
   }
 
   /** Checks that each message has exactly one outcome. */

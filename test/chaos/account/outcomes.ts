@@ -1,5 +1,5 @@
 import { storedIn } from "../../../src/core/events.ts";
-import type { InboxEntry } from "../../../src/core/inbox.ts";
+import type { InboxRecord } from "../../../src/core/inbox.ts";
 import type { StoredMessage } from "../../../src/core/storage.ts";
 import type { Store } from "../../../src/conversations/open-store.ts";
 import { withoutRetriedAttempts } from "../../../src/assistant/turn/stored-messages.ts";
@@ -10,7 +10,7 @@ import type { Refusal, SentMessage, ShownMessage } from "../people/sent-message.
 export interface Outcome {
   readonly sent: SentMessage;
   /** Its accepted event: the one that is answered, or the one that leads to it. */
-  readonly entry: InboxEntry | undefined;
+  readonly entry: InboxRecord | undefined;
   /** Messages with an answer to it and without a Retry. */
   readonly answers: readonly ShownMessage[];
   /** Whether one of them is complete. */
@@ -31,7 +31,7 @@ export async function findOutcomes(
   store: Store,
 ): Promise<Outcome[]> {
   const histories = new Map<string, readonly StoredMessage[]>();
-  const historyOf = async (entry: InboxEntry | undefined): Promise<readonly StoredMessage[]> => {
+  const historyOf = async (entry: InboxRecord | undefined): Promise<readonly StoredMessage[]> => {
     if (entry === undefined) return [];
     const id = storedIn(entry.event);
     const known = histories.get(id);
@@ -95,10 +95,10 @@ export function textOf(parts: StoredMessage["parts"]): string {
   return parts.map((part) => (part.kind === "text" ? part.text : "")).join("");
 }
 
-async function lookUpAll(store: Store, keys: readonly string[]): Promise<Map<string, InboxEntry>> {
-  const found = new Map<string, InboxEntry>();
+async function lookUpAll(store: Store, keys: readonly string[]): Promise<Map<string, InboxRecord>> {
+  const found = new Map<string, InboxRecord>();
   for (let from = 0; from < keys.length; from += 200)
-    for (const entry of await store.inbox.lookUp(keys.slice(from, from + 200)))
+    for (const entry of await store.inbox.read(keys.slice(from, from + 200)))
       found.set(entry.event.key, entry);
   return found;
 }

@@ -42,8 +42,8 @@ describe.each(Object.entries(surfaces).slice(0, 2))(
   (_, createSurface) => {
     const deaths: Readonly<Record<string, DieAt>> = {
       "once the edit is taken in": "edit after 1",
-      "before the stored question is replaced": "new-question before 1",
-      "after the stored question is replaced": "new-question after 1",
+      "before the stored question is replaced": "end before 1",
+      "after the stored question is replaced": "end after 1",
       "before the command is closed": "close before 1",
       "after the command is closed": "close after 1",
     };
@@ -67,13 +67,11 @@ describe.each(Object.entries(surfaces).slice(0, 2))(
           await story.surface.redeliver();
           await story.until((all) => /^Answer to secret|Stopped/.test(all[0]?.text ?? ""));
           await story.surface.say("last");
-          const seen = await story.until((all) => all.some(({ text }) => text === "Answer to last"));
+          // Without an answer between them, the two questions are asked as one.
+          const seen = await story.until((all) => all.some(({ text }) => /^Answer to[^]*last$/.test(text)));
           expect(seen).toHaveLength(2);
-          const asked = story.asked().at(-1) ?? [];
-          expect(asked.filter((line) => line.startsWith("user"))).toEqual([
-            "user: /ask harmless",
-            "user: last",
-          ]);
+          const asked = (story.asked().at(-1) ?? []).filter((line) => line.startsWith("user"));
+          expect(asked.join("\n\n").replaceAll("user: ", "")).toBe("/ask harmless\n\nlast");
         }));
   },
 );
@@ -92,7 +90,7 @@ for (const isCommand of [false, true])
   await crashTable({
     over: `over Fix transcript of ${isCommand ? "the reply of /transcribe" : "an answer to a voice note"}`,
     surfaces,
-    only: ["reopen", "replace", "close"],
+    only: ["again", "end", "close"],
     async begin(story, life) {
       await story.surface.speak({ isCommand });
       const seen = await story.until((all) => all.some(isTranscribed));
@@ -104,7 +102,7 @@ for (const isCommand of [false, true])
     last: "close 2",
     comesOfIt: "it shows the right words in the same message, once, and keeps them alone",
     async afterwards(story, before, { surface, isDone }) {
-      if (!isDone("reopen 1")) {
+      if (!isDone("again 1")) {
         expect(await story.surface.seen()).toMatchObject(before.map(({ id, text }) => ({ id, text })));
         await story.surface.fixTranscript("the swords of youth");
       }

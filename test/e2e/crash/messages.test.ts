@@ -62,7 +62,7 @@ await crashTable({
     Slack: surfaces["Slack"]!,
     "the page": surfaces["the page"]!,
   },
-  only: ["edit", "new-question", "address", "replace", "close", "POST /v1/chat/completions"],
+  only: ["edit", "begin", "address", "end", "close", "POST /v1/chat/completions"],
   async begin(story, life) {
     await story.surface.say("one");
     await answered(story, "Answer to one");
@@ -154,7 +154,7 @@ await crashTable({
     Discord: () => createDiscordSurface("room"),
     Slack: () => createSlackSurface("room"),
   },
-  only: ["accept", "settings", "saveSettings", "user", "address", "assistant"],
+  only: ["accept", "saveSettings", "begin", "asked", "address", "end"],
   begin: () => Promise.resolve([]),
   act: (story) => story.surface.say("one"),
   last: "close 1",

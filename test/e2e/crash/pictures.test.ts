@@ -27,7 +27,7 @@ function createStart(settings: Readonly<Record<string, string>>) {
 /** The steps at which a bot dies while it draws two pictures. */
 const steps: Readonly<Record<string, DieAt>> = {
   "when the call is accepted": "accept after 1",
-  "when the answer is stored": "assistant after 1",
+  "when the answer is stored": "end after 1",
   "before the call is closed": "close before 1",
 };
 /** `nth` says which saved address of a reply is the first one with its pictures. */
@@ -55,7 +55,7 @@ describe("a bot that dies while pictures are drawn again on Discord", () => {
     return { start, ada, general, pictures, buttons };
   }
 
-  for (const [when, dieAt] of Object.entries({ ...steps, ...afterUpload(3) })) {
+  for (const [when, dieAt] of Object.entries({ ...steps, ...afterUpload(2) })) {
     it(`${when}: they are shown once`, async () => {
       const { start, ada, general, pictures, buttons } = await begin();
       const doomed = await start(dieAt);
@@ -70,7 +70,7 @@ describe("a bot that dies while pictures are drawn again on Discord", () => {
 });
 
 describe("a bot that dies while a picture is changed on Slack", () => {
-  for (const [when, dieAt] of Object.entries({ ...steps, ...afterUpload(2) })) {
+  for (const [when, dieAt] of Object.entries({ ...steps, ...afterUpload(1) })) {
     it(`${when}: it is shown once`, async () => {
       const slack = await createSlackSimulator({
         manifest: createManifest(allCommands, { socketMode: true }),
@@ -153,9 +153,9 @@ describe("a bot that dies while pictures are drawn again or changed on the page"
   const changed = { change: "make it blue", picture: "2" };
   const deaths: Readonly<Record<string, DieAt>> = {
     ...steps,
-    "before its reply is claimed": "address before 1",
-    "when its reply is claimed": "address after 1",
-    "before the answer is stored": "assistant before 1",
+    "before it begins": "begin before 1",
+    "when it has begun": "begin after 1",
+    "before the answer is stored": "end before 1",
   };
   for (const [when, dieAt] of Object.entries(deaths)) {
     for (const kind of ["again", "change"] as const) {

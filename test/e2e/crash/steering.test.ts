@@ -15,7 +15,7 @@ const surfaces: Surfaces = {
 };
 
 /** The steps of a turn that is run again. */
-const ofAnotherRun = ["reopen", "address", "replace", "close"];
+const ofAnotherRun = ["again", "begin", "address", "end", "close"];
 
 /** Asks "one", until the answer has this button. */
 function answeredWith(label: string): Scene["begin"] {
@@ -57,7 +57,7 @@ await crashTable({
   last: "close 2",
   comesOfIt: "it shows the other answer in the same message, once",
   async afterwards(story, before, { isDone }) {
-    if (!isDone("reopen 1")) {
+    if (!isDone("again 1")) {
       // The answer stays, and the button works.
       expect(await story.surface.seen()).toMatchObject([{ id: before[0]?.id, text: "Answer to one" }]);
       await story.surface.press("Regenerate");
@@ -83,7 +83,7 @@ await crashTable({
   last: "close 2",
   comesOfIt: "it shows the answer of that model in the same message, once",
   async afterwards(story, before, { isDone }) {
-    if (!isDone("reopen 1")) {
+    if (!isDone("again 1")) {
       expect(await story.surface.seen()).toMatchObject([{ id: before[0]?.id, text: "Answer to one" }]);
       await story.surface.chooses("n");
     }
@@ -107,7 +107,7 @@ await crashTable({
   last: "close 2",
   comesOfIt: "it shows the whole answer in the same message, once",
   async afterwards(story, before, { isDone }) {
-    if (!isDone("reopen 1")) await story.surface.press("Continue");
+    if (!isDone("again 1")) await story.surface.press("Continue");
     const shown = await expectInPlace(story, before, "Answer to one and the rest");
     expect(shown.buttons).not.toContain("Continue");
     await expectKept(story, "Answer to one and the rest");
@@ -117,7 +117,7 @@ await crashTable({
 await crashTable({
   over: "over Stop",
   surfaces,
-  only: ["stop", "settle", "assistant", "close", "PATCH /channels/:id/messages/:id", "POST /chat.stopStream"],
+  only: ["settle", "end", "close", "PATCH /channels/:id/messages/:id", "POST /chat.stopStream"],
   prepare: (story) => story.setHanging(true),
   async begin(story) {
     await story.surface.say("one");
@@ -127,7 +127,7 @@ await crashTable({
   last: "close 1",
   comesOfIt: "the words that people saw stay, say that they were stopped, and are in the history",
   async afterwards(story, before, { surface, isDone }) {
-    if (!isDone("stop 1")) {
+    if (!isDone("end 1")) {
       // Nobody knows of it, and the answer goes on, unless Slack delivers the press again in time.
       const isStopped = (text: string): boolean => surface === "Slack" && text.includes("Stopped by");
       const seen = await story.until(

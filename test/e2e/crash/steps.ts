@@ -37,19 +37,8 @@ type Part = Readonly<Record<string, unknown>>;
 
 /** The writes of the store by their part. Others only read, or belong to no process. */
 const writes: Readonly<Record<string, readonly string[]>> = {
-  inbox: [
-    "accept",
-    "claimTurn",
-    "saveTurn",
-    "refuse",
-    "close",
-    "edit",
-    "reopen",
-    "stop",
-    "withdraw",
-    "keepHeard",
-  ],
-  conversations: ["append", "replace", "setShownAs", "rate", "saveSettings", "putBlob"],
+  inbox: ["accept", "refuse", "change", "begin", "write", "adopt"],
+  conversations: ["append", "rate", "saveSettings", "putBlob"],
   erasure: ["forgetAuthor", "removeMessages", "replaceMessage", "deleteConversation"],
   records: ["set", "delete"],
   settings: ["change", "erase"],
@@ -126,15 +115,16 @@ export function createSteps({ dieAt = " before 0", kill, isDead, never }: StepOp
   };
 }
 
-/** Some steps are not named as their operation. What is saved of a reply is the `address` it shows. */
-const names: Readonly<Record<string, string>> = {
-  claimTurn: "address",
-  saveTurn: "address",
-  replaceMessage: "new-question",
-};
-
-/** Names a step. A message that is added is a step of its role: `user` or `assistant`. */
+/** Names a step. A change, and what an attempt writes, are steps of their kind, such as `stop` and `end`. */
 function nameOf(operation: string, values: readonly unknown[]): string {
-  if (operation === "append") return (values[1] as { readonly role: string }).role;
-  return names[operation] ?? operation;
+  switch (operation) {
+    case "append":
+      return (values[1] as { readonly role: string }).role;
+    case "change":
+      return (values[0] as { readonly kind: string }).kind;
+    case "write":
+      return (values[1] as { readonly kind: string }).kind;
+    default:
+      return operation;
+  }
 }

@@ -21,7 +21,7 @@ await crashTable({
     "the page": () => withLongAnswers(createPageSurface()),
     Slack: async () => withLongAnswers(await createSlackSurface()),
   },
-  only: ["POST /v1/chat/completions", "reserve", "settle", "user", "assistant", "close"],
+  only: ["POST /v1/chat/completions", "reserve", "settle", "begin", "end", "close"],
   async begin(story, life) {
     for (const [index, word] of ["one", "two"].entries()) {
       await story.surface.say(long(word));

@@ -79,7 +79,12 @@ export async function startInstance(options: InstanceOptions): Promise<Instance>
   const toOwn = (store: Store): Store => ({
     ...store,
     ...(options.diesBeforeAddress === true
-      ? { inbox: { ...store.inbox, claimTurn: dies, saveTurn: dies } }
+      ? {
+          inbox: {
+            ...store.inbox,
+            write: (attempt, what) => (what.kind === "address" ? dies() : store.inbox.write(attempt, what)),
+          },
+        }
       : {}),
   });
   const parley = await startParley(parseConfig({ PORT: "0", PAGE_TITLES: "first-words", ...settings }), {

@@ -40,7 +40,7 @@ const kills: readonly Kill[] = [
   { over: "another message on Slack", surface: "socket", dieAt: "close before 2" },
   { over: "a message on the page", surface: "page", dieAt: "accept after 1" },
   { over: "a message on Slack over HTTP", surface: "http", dieAt: "during the answer" },
-  { over: "a mention on Discord", surface: "mention", dieAt: "assistant after 2" },
+  { over: "a mention on Discord", surface: "mention", dieAt: "end after 2" },
   { over: "a message where Slack's app is installed", surface: "installed", dieAt: "during the answer" },
 ];
 

@@ -51,7 +51,7 @@ function lastRequest() {
 }
 
 describe("/settings on Discord", () => {
-  it("as a form: a manager opens it, corrects what is wrong with all that was typed, and saves", async () => {
+  it("as a form: a manager opens it, reads what is wrong, opens it again with what is in force, and saves", async () => {
     const answer = await settings(mia, {});
     const opened = mia.selects("This channel: answers", answer, { channel: general });
     const modal = await until(() => opened.interaction.modal);
@@ -77,12 +77,16 @@ describe("/settings on Discord", () => {
     const filled = await until(() => again.interaction.modal);
     expect(filled.inputs.map(({ initial }) => initial)).toEqual([
       "",
-      "Klingonese",
-      "Long: in detail",
-      "abc",
+      "",
+      "Not set: normal (default)",
+      "",
       "Not set: off (default)",
     ]);
-    mia.submitsModal(again, { Temperature: "0,5", Language: "Dutch" });
+    mia.submitsModal(again, {
+      Temperature: "0,5",
+      Language: "Dutch",
+      "Answer length": "Long: in detail",
+    });
     const [, , saved] = await story.settled(general, 3);
     expect(saved?.text).toContain("Saved for this channel.");
     expect(saved?.text).toContain("Temperature: 0.5 (from this channel)");

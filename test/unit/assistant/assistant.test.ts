@@ -30,7 +30,7 @@ describe("a message", () => {
       ["user", [{ kind: "text", text: "hello" }]],
       ["assistant", [{ kind: "text", text: "you said: hello" }]],
     ]);
-    expect(await world.store.inbox.listOpen()).toEqual([]);
+    expect(await world.store.inbox.open()).toEqual([]);
   });
 
   it("after 400 others is asked with the first one, until /reset", async () => {
@@ -105,7 +105,7 @@ describe("a message", () => {
       "user: second",
       "user: third",
     ]);
-    expect(await world.store.inbox.listOpen()).toEqual([]);
+    expect(await world.store.inbox.open()).toEqual([]);
   });
 
   it("carries its author's name once several people take part", async () => {
@@ -233,16 +233,17 @@ describe("after a restart", () => {
     expect(world.platform.replies).toMatchObject([
       { address: { message: 77 }, text: "you said: before the crash" },
     ]);
-    expect(await world.store.inbox.listOpen()).toEqual([]);
+    expect(await world.store.inbox.open()).toEqual([]);
   });
 
-  it("a turn that could not begin is taken up by the next round", async () => {
+  it("a turn that could not begin begins when the outage is over", async () => {
     vi.spyOn(world.store.queue, "run").mockImplementationOnce(() =>
       Promise.reject(new ParleyError("store-unavailable", "no lease")),
     );
-    await world.ask("in an outage");
+    const event = message("in an outage");
+    await world.assistant.receive(event);
     expect(world.platform.replies).toEqual([]);
-    expect(await world.recover()).toBe(1);
+    await world.settled();
     expect(world.platform.replies).toMatchObject([{ text: "you said: in an outage", state: "finished" }]);
   });
 
@@ -253,7 +254,7 @@ describe("after a restart", () => {
     await world.recover(world.restart());
     expect(world.platform.replies[0]).toMatchObject({ state: "failed", failure: { retryKey: event.key } });
     expect(world.gateway.requests).toEqual([]);
-    expect(await world.store.inbox.listOpen()).toEqual([]);
+    expect(await world.store.inbox.open()).toEqual([]);
   });
 
   it("stopping breaks a running turn off at the deadline and leaves it open", async () => {
@@ -262,7 +263,7 @@ describe("after a restart", () => {
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("so far"));
     expect(await world.passingTime(world.assistant.stop({ deadlineMs: 5000 }))).toBe(1);
     expect(world.platform.replies[0]?.state).toBe("abandoned");
-    expect(await world.store.inbox.listOpen()).toHaveLength(1);
+    expect(await world.store.inbox.open()).toHaveLength(1);
     await expect(world.assistant.receive(message("late"))).rejects.toMatchObject({ code: "stopping" });
   });
 });
@@ -307,7 +308,7 @@ test("while too many calls wait under the platform's limits, new messages are re
     delivery: { isFull: () => isFull, waiting: () => [] },
   });
   await expect(world.assistant.receive(message("one more"))).rejects.toMatchObject({ code: "busy" });
-  expect(await world.store.inbox.listOpen()).toEqual([]);
+  expect(await world.store.inbox.open()).toEqual([]);
   isFull = false;
   expect(await world.assistant.receive(message("now"))).toBe("accepted");
   await world.settled();
@@ -318,18 +319,19 @@ describe("an answer that the platform does not show", () => {
   it("stays open while the platform limits the rate, and is shown later", async () => {
     const limited = new ParleyError("platform-rejected", "too fast", { retryAfterMs: 30_000 });
     world.platform.failToShow(limited);
-    const { key } = await world.ask("hi");
-    expect((await world.store.inbox.listOpen()).map(({ event }) => event.key)).toEqual([key]);
+    const { key } = message("hi");
+    await world.assistant.receive(message("hi", { key }));
+    await world.clock.advance(5000);
+    expect((await world.store.inbox.open()).map(({ event }) => event.key)).toEqual([key]);
     world.platform.failToShow(undefined);
-    await world.recover();
+    await world.settled();
     expect(world.platform.replies.at(-1)).toMatchObject({ text: "you said: hi", state: "finished" });
     expect(world.platform.told).toEqual([]);
   });
 
   it("because of an unexpected error ends with words and Retry, so that no placeholder stays", async () => {
     const event = message("hi");
-    await world.store.inbox.accept(event);
-    await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 77 }, attempts: 1 });
+    await world.leaveBegun([event], { message: 77 });
     const damage = vi
       .spyOn(world.store.conversations, "find")
       .mockRejectedValue(new ParleyError("store-corrupt", "a stored value is not JSON"));
@@ -339,7 +341,7 @@ describe("an answer that the platform does not show", () => {
       state: "failed",
       failure: { retryKey: event.key },
     });
-    expect(await world.store.inbox.listOpen()).toEqual([]);
+    expect(await world.store.inbox.open()).toEqual([]);
   });
 
   it("is told to its person alone where the bot lacks a permission, and is over", async () => {
@@ -347,7 +349,7 @@ describe("an answer that the platform does not show", () => {
     world.platform.failToShow(new ParleyError("platform-forbidden", "no", { detail: { permission } }));
     const { author } = await world.ask("hi");
     expect(world.platform.told).toEqual([{ authorId: author.id, text: expect.stringContaining(permission) }]);
-    expect(await world.store.inbox.listOpen()).toEqual([]);
+    expect(await world.store.inbox.open()).toEqual([]);
   });
 });
 

@@ -6,6 +6,7 @@ import { inLanguage, translate } from "../../../src/words/translate.ts";
 import { type Language, languages } from "../../../src/words/languages.ts";
 import { call } from "../../support/fakes.ts";
 import { worldOfEachTest } from "../../support/world-of-each-test.ts";
+import { doNothing } from "../../support/empty-result.ts";
 
 const maxMessageChars = 2000;
 const origin = {
@@ -51,7 +52,7 @@ describe("/help on a platform that shows commands by their names in each languag
         description: "Does what the team wants, in as many words as a description may have",
         options: {},
         visibility: "private",
-        run: () => Promise.resolve(),
+        run: doNothing,
       }),
     );
     await world.renew({ commands });

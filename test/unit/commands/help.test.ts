@@ -89,7 +89,9 @@ describe("/help", () => {
     const peoples = describeRule({ answerTo: "addressed", isPeoples: true });
     expect(await inThread()).toContain(`- Here: ${own}`);
     expect((await help()).text).not.toContain("- Here:");
+    // What another instance has changed counts within a second.
     await world.store.settings.change(origin.channel, { "answer-to": "named" });
+    await world.clock.advance(1000);
     expect(await inThread()).toContain("- Here I answer mentions, replies to me and my name.");
     expect((await help()).text).toContain("- Here I answer mentions, replies to me and my name.");
     await world.store.conversations.saveSettings(conversationId, { answerTo: "mentions" });

@@ -6,20 +6,24 @@ import type { Backend } from "../../../src/conversations/backend.ts";
 import { createBlobEntries } from "../../../src/conversations/blobs.ts";
 import { createConversationLog } from "../../../src/conversations/conversation-log.ts";
 import { createErasure } from "../../../src/conversations/erasure.ts";
+import { createInbox } from "../../../src/conversations/inbox.ts";
 import { createKeyValueStore } from "../../../src/conversations/key-value.ts";
 import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sqlite/sqlite-backend.ts";
 import { createKeyedQueue } from "../../../src/support/queues.ts";
 import { silentLog } from "../../support/silent-log.ts";
-import { messageOf } from "../../support/store-samples.ts";
+import { eventOf, messageOf } from "../../support/store-samples.ts";
+import { answerTurn } from "../../support/turn-steps.ts";
 
 /** Opens one process's access to the store. */
 function openProcess(backend: Backend) {
   const store = createKeyValueStore(backend);
   const options = { store, blobs: createBlobEntries(store), writers: createKeyedQueue() };
   const spending = { forgetPerson: () => Promise.resolve() };
+  const erasure = createErasure({ ...options, spending });
   return {
     conversations: createConversationLog({ ...options, log: silentLog }),
-    erasure: createErasure({ ...options, spending }),
+    erasure,
+    inbox: createInbox({ ...options, log: silentLog, eraseFiles: erasure.eraseFilesOf }),
   };
 }
 
@@ -65,20 +69,21 @@ describe("a message that one process stores while another one removes it", () =>
     expect(await storing.conversations.append("test:1", messageOf("m2", "goes"))).toBe("duplicate");
   });
 
-  it("is not taken for one that people deleted: what shows it is durable, and written where it changes", async () => {
+  it("is not taken for one that people deleted: what shows it is durable where that is asked for", async () => {
     const resolved: unknown[] = [];
-    const { conversations } = openProcess({
+    const { inbox } = openProcess({
       ...sqlite,
       apply(conditions, changes, resolves) {
         resolved.push(resolves ?? "durable");
         return sqlite.apply(conditions, changes, resolves);
       },
     });
-    await conversations.append("test:1", { ...messageOf("a1", "the answer"), shownAs: ["shown:1"] });
+    const attempt = await answerTurn(inbox, [eventOf("a", "test:1")]);
     resolved.length = 0;
     // The platform's message 1 is removed next, and another process learns of it.
-    await conversations.setShownAs("test:1", "a1", ["shown:2"]);
-    await conversations.setShownAs("test:1", "a1", ["shown:2"]);
-    expect(resolved).toEqual(["durable"]);
+    const address = { kind: "address", address: { at: 2 }, shownAs: ["shown:2"] } as const;
+    await inbox.write(attempt, { ...address, isDurable: true });
+    await inbox.write(attempt, address);
+    expect(resolved).toEqual(["durable", "soon"]);
   });
 });

@@ -2,18 +2,19 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { applyEdit } from "../../../src/assistant/turn/read-messages.ts";
-import { messageIds } from "../../../src/assistant/turn/stored-messages.ts";
 import type { Backend, BackendChange } from "../../../src/conversations/backend.ts";
 import { createBlobEntries } from "../../../src/conversations/blobs.ts";
 import { createConversationLog } from "../../../src/conversations/conversation-log.ts";
 import { createErasure } from "../../../src/conversations/erasure.ts";
+import { createInbox } from "../../../src/conversations/inbox.ts";
 import { createKeyValueStore } from "../../../src/conversations/key-value.ts";
 import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sqlite/sqlite-backend.ts";
 import { ParleyError } from "../../../src/core/errors.ts";
+import { messageIds } from "../../../src/core/message-ids.ts";
 import { createKeyedQueue } from "../../../src/support/queues.ts";
 import { silentLog } from "../../support/silent-log.ts";
 import { eventOf, messageOf } from "../../support/store-samples.ts";
+import { againOf, beginTurn, deletionOf, editTo, endOf } from "../../support/turn-steps.ts";
 
 const conversationId = "test:1";
 const unavailable = () => Promise.reject(new ParleyError("store-unavailable", "the store is down"));
@@ -63,13 +64,18 @@ describe("an erasure during which the store fails once", () => {
     const options = { store, blobs: createBlobEntries(store), writers: createKeyedQueue() };
     const conversations = createConversationLog({ ...options, log: silentLog });
     const erasure = createErasure({ ...options, spending: { forgetPerson: () => Promise.resolve() } });
-    return { conversations, archive: { ...erasure, exportConversation: unavailable } };
+    const inbox = createInbox({ ...options, log: silentLog, eraseFiles: erasure.eraseFilesOf });
+    return { conversations, inbox, archive: { ...erasure, exportConversation: unavailable } };
   }
 
-  /** Stores three messages and a summary of the first two. */
-  async function sayAndSumUp({ conversations }: ReturnType<typeof open>): Promise<void> {
-    for (const key of ["a", "b", "c"])
-      await conversations.append(conversationId, messageOf(messageIds.user(key), `the words of ${key}`));
+  /** Stores three messages of one turn, which is over, and a summary of the first two. */
+  async function sayAndSumUp({ conversations, inbox }: ReturnType<typeof open>): Promise<void> {
+    const keys = ["a", "b", "c"];
+    for (const key of keys)
+      await inbox.accept({ ...eventOf(key, conversationId), text: `the words of ${key}` });
+    const attempt = await beginTurn(inbox, keys);
+    await inbox.write(attempt, endOf(attempt));
+    await inbox.write(attempt, { kind: "close" });
     await conversations.sumUp(
       conversationId,
       {
@@ -85,36 +91,32 @@ describe("an erasure during which the store fails once", () => {
   }
 
   describe("an edit", () => {
-    const edited = {
-      ...eventOf("b", conversationId),
-      text: "the new words",
-      edit: { at: 5000, count: 1, takenAt: 5000, attemptsBefore: 1 },
-    };
+    const edited = editTo("b", "the new words");
 
-    it("leaves no summary of the earlier words when it is applied again", async () => {
+    it("leaves no summary of the earlier words when it is delivered again", async () => {
       const opened = open();
       await sayAndSumUp(opened);
       isFailing = deletes("summary");
-      await expect(applyEdit(opened, conversationId, edited)).rejects.toMatchObject({
-        code: "store-unavailable",
-      });
-      await applyEdit(opened, conversationId, edited);
+      await expect(opened.inbox.change(edited)).rejects.toMatchObject({ code: "store-unavailable" });
+      expect(await opened.conversations.summary(conversationId)).toBeDefined();
+      expect(await opened.inbox.change(edited)).toMatchObject({ result: "done" });
       const after = await opened.conversations.find(conversationId, messageIds.user("b"));
       expect(after?.parts).toEqual([{ kind: "text", text: "the new words" }]);
       expect(await opened.conversations.summary(conversationId)).toBeUndefined();
     });
 
-    it("still removes the earlier words from the files when it is applied again", async () => {
-      const opened = open();
-      await sayAndSumUp(opened);
-      isScrubFailing = true;
-      await expect(applyEdit(opened, conversationId, edited)).rejects.toMatchObject({
-        code: "store-unavailable",
-      });
-      expect(scrubs).toBe(0);
-      await applyEdit(opened, conversationId, edited);
-      expect(scrubs).toBe(1);
-    });
+    it.each([["an edit", edited] as const, ["a deletion", deletionOf("b")] as const])(
+      "still removes the earlier words from the files when it is delivered again: %s",
+      async (_, change) => {
+        const opened = open();
+        await sayAndSumUp(opened);
+        isScrubFailing = true;
+        await expect(opened.inbox.change(change)).rejects.toMatchObject({ code: "store-unavailable" });
+        expect(scrubs).toBe(0);
+        await opened.inbox.change(change);
+        expect(scrubs).toBe(1);
+      },
+    );
   });
 
   describe("the erasure of what the only author wrote", () => {
@@ -147,18 +149,21 @@ describe("an erasure during which the store fails once", () => {
     });
   });
 
-  it("keeps the message and its summary together when it is to be replaced", async () => {
-    const { conversations, ...others } = open();
-    await sayAndSumUp({ conversations, ...others });
+  it("keeps an answer and the summary of it together when it is to be replaced", async () => {
+    const opened = open();
+    const { conversations, inbox } = opened;
+    await sayAndSumUp(opened);
+    await inbox.change(againOf("a", { isLastOnly: false }));
+    const attempt = await beginTurn(inbox, ["a"]);
+    // A message of the summary stands for the answer.
+    const answer = { ...messageOf(messageIds.user("b"), "the new words"), attempt: 2 };
+    const end = endOf(attempt, undefined, { answer, earlier: "erased" });
     isFailing = deletes("summary");
-    const replacement = messageOf(messageIds.user("b"), "the new words");
-    await expect(conversations.replace(conversationId, replacement)).rejects.toMatchObject({
-      code: "store-unavailable",
-    });
-    const after = await conversations.find(conversationId, replacement.id);
+    await expect(inbox.write(attempt, end)).rejects.toMatchObject({ code: "store-unavailable" });
+    const after = await conversations.find(conversationId, answer.id);
     expect(after?.parts).toEqual([{ kind: "text", text: "the words of b" }]);
     expect(await conversations.summary(conversationId)).toBeDefined();
-    expect(await conversations.replace(conversationId, replacement)).toBe("replaced");
+    expect(await inbox.write(attempt, end)).toEqual({ isWritten: true });
     expect(await conversations.summary(conversationId)).toBeUndefined();
   });
 });

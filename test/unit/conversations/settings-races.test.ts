@@ -52,6 +52,7 @@ function openProcess(store: KeyValueStore) {
       store: createSettingsStore(store, createKeyedQueue()),
       conversations,
       access: { isAdmin: () => false },
+      now: () => Date.now(),
     }),
   };
 }

@@ -46,13 +46,19 @@ describe("entries that are read from a server that was replaced", () => {
   it("do not take an open event from its list", async () => {
     const { backend, state } = withStaleReads(sqlite);
     const store = createKeyValueStore(backend);
-    const open = () => createInbox({ store, log: silentLog });
+    const open = () =>
+      createInbox({
+        store,
+        log: silentLog,
+        writers: createKeyedQueue(),
+        eraseFiles: () => Promise.resolve(),
+      });
     await open().accept(eventOf("k1", "test:1"));
     state.isStale = true;
-    expect(await open().listOpen()).toEqual([]);
+    expect(await open().open()).toEqual([]);
     state.isStale = false;
-    expect((await open().listOpen()).map(({ event }) => event.key)).toEqual(["k1"]);
-    expect((await open().listOpenIn("test:1")).map(({ event }) => event.key)).toEqual(["k1"]);
+    expect((await open().open()).map(({ event }) => event.key)).toEqual(["k1"]);
+    expect((await open().openIn("test:1")).map(({ event }) => event.key)).toEqual(["k1"]);
   });
 
   it("do not take a conversation from the lists", async () => {

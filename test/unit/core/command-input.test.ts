@@ -6,6 +6,7 @@ import ask from "../../../commands/ask.ts";
 import exportCommand from "../../../commands/export.ts";
 import imagine from "../../../commands/imagine.ts";
 import transcribe from "../../../commands/transcribe.ts";
+import { doNothing } from "../../support/empty-result.ts";
 
 const file = (name: string, mediaType?: string): Attachment => ({
   id: name,
@@ -61,7 +62,7 @@ describe("a message command", () => {
     },
     visibility: "private",
     messageCommand: { label: "Translate this", fills: { text: "text" }, asks: ["language"] },
-    run: () => Promise.resolve(),
+    run: doNothing,
   });
 
   test("takes the message's words and what was asked for", () => {

@@ -5,6 +5,7 @@ import { parseCommandText, parseOptions } from "../../../src/core/command-input.
 import ask from "../../../commands/ask.ts";
 import imagine from "../../../commands/imagine.ts";
 import transcribe from "../../../commands/transcribe.ts";
+import { doNothing } from "../../support/empty-result.ts";
 
 describe("parseCommandText", () => {
   it("takes name:value anywhere and gives the rest to the free text", () => {
@@ -79,7 +80,7 @@ describe("parseOptions", () => {
 });
 
 describe("a declaration", () => {
-  const base = { name: "x", description: "d", visibility: "public", run: () => Promise.resolve() } as const;
+  const base = { name: "x", description: "d", visibility: "public", run: doNothing } as const;
 
   it("that a platform would refuse stops the start", () => {
     expect(() => defineCommand({ ...base, name: "No Spaces", options: {} })).toThrow("command /No Spaces");
@@ -132,7 +133,7 @@ describe("a message command", () => {
       },
       visibility: "private",
       ...(messageCommand === undefined ? {} : { messageCommand }),
-      run: () => Promise.resolve(),
+      run: doNothing,
     });
 
   it("fills options from the message and asks for others", () => {

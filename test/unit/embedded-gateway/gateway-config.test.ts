@@ -36,7 +36,7 @@ describe("parseGatewayConfig", () => {
           inlineImages: false,
           streamUsage: true,
           retries: 1,
-          timeoutMs: 300_000,
+          timeoutMs: 180_000,
         },
       },
       aliases: {},

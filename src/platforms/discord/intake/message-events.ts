@@ -270,9 +270,7 @@ export function createMessageEvents(options: {
         ? {
             edit: {
               at: Date.parse(message.edited_timestamp),
-              takenAt: options.now(),
-              count: 0,
-              attemptsBefore: 0,
+              madeQuestion: true,
             },
           }
         : {}),

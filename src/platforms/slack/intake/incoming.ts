@@ -80,9 +80,7 @@ export function createIncoming(options: IncomingOptions) {
   /** The edit of a message that is taken in its edited form, which may have been said to others before. */
   const toEdit = (event: MessageEvent): MessageEdit => ({
     at: toEditedAt(event),
-    takenAt: clock.now(),
-    count: 0,
-    attemptsBefore: 0,
+    madeQuestion: true,
   });
 
   /** Accepts a message, or says why it is refused. */

@@ -169,7 +169,6 @@ export function createPrivateReply(options: PrivateReplyOptions): Reply {
     },
     finish: (ending) => end({ state: "finished", ...ending, notices: withFileNotice(ending?.notices) }),
     async fail(failure) {
-      if (failure.isTemporary === true) return abandon();
       await end({
         state: "failed",
         failure: failure.text,

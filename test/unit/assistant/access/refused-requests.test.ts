@@ -22,7 +22,7 @@ describe("access rules", () => {
       detail: { because: "denied" },
     });
     expect(world.assistant.pending()).toBe(0);
-    expect(await world.store.inbox.lookUp([event.key])).toEqual([]);
+    expect(await world.store.inbox.read([event.key])).toEqual([]);
     expect(world.platform.replies).toEqual([]);
     expect(world.gateway.requests).toEqual([]);
   });
@@ -42,7 +42,7 @@ describe("access rules", () => {
     const restarted = world.restart({ rules: { deny: [guild] } });
     expect(await restarted.recover("fake")).toBe(1);
     await vi.waitFor(async () => {
-      expect(await world.store.inbox.listOpen()).toEqual([]);
+      expect(await world.store.inbox.open()).toEqual([]);
     });
     await world.settled();
     expect(world.gateway.requests).toEqual([]);
@@ -155,7 +155,9 @@ describe("budgets before a request", () => {
           "Nothing is left of your daily budget ($0.01). There is a new one at midnight UTC, in 12 hours.",
         );
       }
-      expect(await world.store.inbox.lookUp(events.map(({ key }) => key))).toEqual([]);
+      const records = await world.store.inbox.read(events.map(({ key }) => key));
+      expect(records.map(({ state }) => state)).toEqual(["erased", "erased", "erased"]);
+      for (const words of ["two", "why?", "a fox"]) expect(JSON.stringify(records)).not.toContain(words);
       expect(world.platform.replies).toHaveLength(1);
       await world.clock.advance(12 * 60 * 60_000);
       expect(await world.assistant.receive(message("tomorrow"))).toBe("accepted");

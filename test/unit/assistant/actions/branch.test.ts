@@ -85,31 +85,27 @@ describe("a branch", () => {
     expect(JSON.stringify(sent)).toContain("image");
   });
 
-  test.each(["claimTurn", "accept", "close"] as const)(
-    "asks no model after a process has died before or after %s",
-    async (step) => {
-      const asked = await say("one");
-      for (const isDone of [false, true]) {
-        const copy = `${to}:${String(isDone)}`;
-        const target = { to: copy, toKey: (key: string) => `${copy}:${key}` };
-        const { inbox } = world.store;
-        const take = inbox[step].bind(inbox) as (...given: readonly unknown[]) => Promise<unknown>;
-        vi.spyOn(inbox, step).mockImplementationOnce(async (...given: readonly unknown[]) => {
-          if (isDone) await take(...given);
-          throw new ParleyError("store-unavailable", "the store is down");
-        });
-        const failed = branch({ turnKey: asked.key }, target);
-        await expect(failed).rejects.toMatchObject({ code: "store-unavailable" });
-        await world.recover(world.restart());
-        expect(world.gateway.requests).toHaveLength(1);
-        expect(await branch({ turnKey: asked.key }, target)).toBe("branched");
-        await world.settled();
-        expect(world.gateway.requests).toHaveLength(1);
-        expect(await linesOf(target.to)).toEqual(["user: one", "assistant: you said: one"]);
-        expect(await world.store.inbox.listOpen()).toEqual([]);
-      }
-    },
-  );
+  test.each([false, true])("asks no model after a process has died in the middle of it", async (isDone) => {
+    const asked = await say("one");
+    const { inbox } = world.store;
+    const adopt = inbox.adopt.bind(inbox);
+    vi.spyOn(inbox, "adopt").mockImplementationOnce(async (records) => {
+      await adopt(isDone ? records : records.slice(0, -1));
+      throw new ParleyError("store-unavailable", "the store is down");
+    });
+    await expect(branch({ turnKey: asked.key })).rejects.toMatchObject({ code: "store-unavailable" });
+    await world.recover(world.restart());
+    expect(world.gateway.requests).toHaveLength(1);
+    expect(await branch({ turnKey: asked.key })).toBe("branched");
+    await world.settled();
+    expect(world.gateway.requests).toHaveLength(1);
+    expect(await linesOf(to)).toEqual(["user: one", "assistant: you said: one"]);
+    expect(await world.store.inbox.open()).toEqual([]);
+    const [, copy] = await stored(to);
+    const press = { kind: "regenerate", key: `${to} ${copy!.id} 1` } as const;
+    expect(await world.assistant.press(press, ada)).toEqual({ kind: "done" });
+    await world.settled();
+  });
 
   test("asked for again is the same one, and never goes into another conversation", async () => {
     const asked = await say("one");

@@ -4,7 +4,8 @@ import { createReceiptDraft } from "../../../../src/assistant/turn/turn.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { PressResult } from "../../../../src/core/press.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { ada, call, message, said } from "../../../support/fakes.ts";
+import type { StoredMessage } from "../../../../src/core/storage.ts";
+import { ada, call, said } from "../../../support/fakes.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 const note = (id = "voice") => ({ id, name: `${id}.ogg`, source: null });
@@ -77,7 +78,7 @@ describe("Fix transcript", () => {
     await world.settled();
     expect(await storedWords()).toEqual(["listen", "heard second.ogg", "answer 3"]);
     // Nothing else keeps the corrected words of what was taken away.
-    const [entry] = await world.store.inbox.lookUp([event.key]);
+    const [entry] = await world.store.inbox.read([event.key]);
     expect(JSON.stringify(entry)).not.toContain("the swords");
   });
 
@@ -94,15 +95,22 @@ describe("Fix transcript", () => {
     expect(receipt.toReceipt()?.files?.voices).toBeUndefined();
   });
 
-  it("keeps the corrected words with the message that has the recording", () => {
-    const [one, two] = [message("one"), message("two")];
-    const word = { messageKey: two.key, name: "voice.ogg", position: 0, text: "the swords" };
-    const [corrected, ...rest] = withCorrections([one, two], [word]);
-    const fixedWords = [{ name: "voice.ogg", position: 0, text: "the swords" }];
-    expect(corrected).toEqual({ ...two, fixedWords });
-    expect(rest).toEqual([]);
-    const again = withCorrections([one, corrected!], [{ ...word, text: "the chords" }]);
-    expect(again[0]?.fixedWords).toEqual([{ ...fixedWords[0], text: "the chords" }]);
+  it("corrects the question that has the recording, and leaves the others as they are", () => {
+    const question = (key: string): StoredMessage => ({
+      id: `${key}/user`,
+      role: "user",
+      turnKey: key,
+      parts: [{ kind: "voice", name: "voice.ogg", text: "the chords", times: [] }],
+      createdAt: 1,
+      estimatedTokens: 1,
+    });
+    const word = { messageKey: "two", name: "voice.ogg", position: 0, text: "the swords" };
+    const [one, two] = [question("one"), question("two")];
+    expect(withCorrections(one, [word])).toBe(one);
+    // The times are those of the words that were heard.
+    const parts = [{ kind: "voice", name: "voice.ogg", text: "the swords" }];
+    expect(withCorrections(two, [word])).toMatchObject({ id: two.id, parts });
+    expect(withCorrections(two, [word]).parts).toEqual(parts);
   });
 
   it("is there for voice notes alone", async () => {
@@ -134,11 +142,15 @@ describe("Fix transcript", () => {
     await asked("voice");
     const { key } = button();
     const turnKey = key.split(" ")[1]!.replace(/\/answer$/, "");
-    const [entry] = await world.store.inbox.lookUp([turnKey]);
-    const { event } = entry!;
-    if (event.kind !== "message") throw new Error("not a message");
-    const fixedWords = [{ name: "voice.ogg", position: 0, text: "the swords" }];
-    await world.store.inbox.reopen(turnKey, "edit", { attempts: 1, edited: [{ ...event, fixedWords }] });
+    const word = { messageKey: turnKey, name: "voice.ogg", position: 0, text: "the swords" };
+    await world.store.inbox.change({
+      kind: "again",
+      of: turnKey,
+      reason: "edit",
+      attempt: 1,
+      isLastOnly: true,
+      toQuestion: (stored) => withCorrections(stored, [word]),
+    });
     await world.recover(world.restart());
     expect(await storedWords()).toEqual(["the swords", "answer 2"]);
     expect(world.platform.replies.at(-1)).toMatchObject({
@@ -165,7 +177,7 @@ describe("Fix transcript", () => {
       const stored = await world.store.conversations.find("fake:c1", `${event.key}/answer`);
       expect(stored).toMatchObject({ attempt: 2, receipt, model: "listener" });
       expect(world.gateway.transcriptions).toHaveLength(1);
-      expect(JSON.stringify(await world.store.inbox.lookUp([event.key]))).not.toContain("heard voice.ogg");
+      expect(JSON.stringify(await world.store.inbox.read([event.key]))).not.toContain("heard voice.ogg");
       // It is corrected once more, but not with the earlier button.
       expect(markdown(await open(ada, first))).toContain("earlier attempt");
       await submit({ "words-1": "the chords" });
@@ -190,6 +202,8 @@ describe("Fix transcript", () => {
       expect(await submit({ "words-1": "the swords" })).toEqual({ kind: "done" });
       await world.settled();
       expect(world.platform.replies.at(-1)?.text).toContain("> Heard: the swords\n\nanswer 2");
+      // What was heard is not listened to again.
+      expect(world.gateway.transcriptions).toHaveLength(1);
       expect(said(world.gateway.requests[1]).at(-1)).toContain("transcribed] the swords");
     });
 

@@ -114,12 +114,23 @@ describe("Regenerate with another model", () => {
     });
   });
 
+  /** Asks for another answer as a process does that dies then. */
+  const again = (of: string, model: string) =>
+    world.store.inbox.change({
+      kind: "again",
+      of,
+      reason: "regenerate",
+      attempt: 1,
+      model,
+      isLastOnly: true,
+    });
+
   test("of a command asks the model that was chosen; after a crash too", async () => {
     await world.answered(call("ask", { prompt: "why?", model: "maker/large" }));
     expect(await offered()).toEqual(["usual", "maker/large-blind"]);
     const { key } = world.button("model");
     const [, turnKey = ""] = /^(\S+) /.exec(key) ?? [];
-    await world.store.inbox.reopen(turnKey, "regenerate", { attempts: 1, model: "maker/large-blind" });
+    await again(turnKey.replace(/\/answer$/, ""), "maker/large-blind");
     await world.recover(world.restart());
     expect(world.platform.replies.at(-1)).toMatchObject({ text: "> why?\n\nby maker/large-blind" });
   });
@@ -128,7 +139,7 @@ describe("Regenerate with another model", () => {
     await world.ask("why?");
     const { key } = world.button("details");
     const turnKey = key.replace(/.* |\/answer$/g, "");
-    await world.store.inbox.reopen(turnKey, "regenerate", { attempts: 1, model: "retired" });
+    await again(turnKey, "retired");
     await world.recover();
     const [reply] = world.platform.replies;
     expect(reply).toMatchObject({ text: "by usual", state: "finished" });

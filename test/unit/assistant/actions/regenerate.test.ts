@@ -4,6 +4,7 @@ import type { FinishReason } from "../../../../src/core/gateway.ts";
 import type { ReplyActionKind } from "../../../../src/core/press.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { ada, bo, call, message, said } from "../../../support/fakes.ts";
+import { beginAgain, leaveEnded } from "../../../support/left-turns.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 describe("Regenerate", () => {
@@ -21,9 +22,7 @@ describe("Regenerate", () => {
     );
 
   test("of a batch asks for all its messages again, and of a command in its own conversation too", async () => {
-    await world.store.inbox.accept(message("first", { key: "fake:b1" }));
-    await world.store.inbox.accept(message("second", { key: "fake:b2" }));
-    await world.store.inbox.claimTurn({ keys: ["fake:b1", "fake:b2"], address: { at: "c1" }, attempts: 1 });
+    await world.leaveBegun([message("first", { key: "fake:b1" }), message("second", { key: "fake:b2" })]);
     await world.recover();
     await world.assistant.press(world.button("regenerate"), ada);
     await world.settled();
@@ -66,29 +65,27 @@ describe("Regenerate", () => {
 
   test("that was asked for before a crash runs after it, into the same reply, once", async () => {
     await world.ask("one");
-    const [entry] = await world.store.inbox.lookUp([
-      world.button("details").key.replace(/.* |\/answer$/g, ""),
-    ]);
-    await world.store.inbox.reopen(entry!.event.key, "regenerate", { attempts: 1 });
+    const key = world.button("details").key.replace(/.* |\/answer$/g, "");
+    const again = (attempt: number) =>
+      world.store.inbox.change({
+        kind: "again",
+        of: key,
+        reason: "regenerate",
+        attempt,
+        isLastOnly: true,
+      });
+    expect(await again(1)).toMatchObject({ result: "done" });
     const after = world.restart();
     await world.recover(after);
     expect(world.platform.replies).toMatchObject([{ text: "answer 2", state: "finished" }]);
     // It was killed between the answer and the end of the turn. The answer is shown, and nothing is asked.
-    await world.store.inbox.reopen(entry!.event.key, "regenerate", { attempts: 2 });
-    await world.store.conversations.replace("fake:c1", {
-      id: `${entry!.event.key}/answer`,
-      role: "assistant",
-      turnKey: entry!.event.key,
-      attempt: 3,
-      parts: [{ kind: "text", text: "stored before the crash" }],
-      createdAt: 1,
-      estimatedTokens: 1,
-      outcome: "complete",
-    });
-    await world.store.inbox.claimTurn({ ...entry!.turn!, attempts: 3 });
+    expect(await again(2)).toMatchObject({ result: "done" });
+    await beginAgain(world.store.inbox, message("one", { key }));
+    await leaveEnded(world.store.inbox, message("one", { key }));
     await world.recover(after);
     expect(world.platform.replies).toMatchObject([{ text: "stored before the crash", state: "finished" }]);
     expect(world.gateway.requests).toHaveLength(2);
+    expect(await log()).toEqual(["one", "stored before the crash"]);
   });
 
   test("works for a week; of an earlier answer it says that there are later ones", async () => {
@@ -252,9 +249,14 @@ describe.each<[ReplyActionKind, Readonly<Record<string, string>>?, Readonly<Reco
     const second = world.button(kind);
     await ask();
     expect(await press(ada, second, others)).toEqual(told("last answer"));
+    // What waits behind the last answer comes after its new form.
     await world.store.inbox.accept(message("waits"));
-    expect(await press()).toEqual(told("on its way"));
-    expect(world.gateway.requests).toHaveLength(3);
+    expect(await press()).toEqual({ kind: "done" });
+    await world.settled();
+    expect(world.gateway.requests).toHaveLength(5);
+    expect((await world.history.history("fake:c1", { maxMessages: 20 })).at(-2)?.parts).toMatchObject([
+      { text: "waits" },
+    ]);
   });
 
   test("pressed twice runs once", async () => {

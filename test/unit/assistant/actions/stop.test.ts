@@ -1,8 +1,10 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { Actor } from "../../../../src/core/access.ts";
+import { ParleyError } from "../../../../src/core/errors.ts";
 import { toStopAction } from "../../../../src/core/press.ts";
 import { toUtcDay } from "../../../../src/support/clock.ts";
 import { bo, call, message } from "../../../support/fakes.ts";
+import { beginAgain } from "../../../support/left-turns.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 const ada: Actor = {
@@ -66,42 +68,50 @@ describe("Stop", () => {
     await world.settled();
     expect(world.gateway.requests).toHaveLength(1);
     expect(world.platform.replies).toHaveLength(1);
-    expect(await world.store.inbox.listOpen()).toEqual([]);
+    expect(await world.store.inbox.open()).toEqual([]);
   });
 
   test("before a crash is not undone by the recovery: the reply ends with the notice", async () => {
     const event = message("tell me");
     await world.leaveBegun([event]);
-    await world.store.inbox.stop([event.key], "Ada");
+    await world.store.inbox.change({ kind: "stop", of: event.key, by: "Ada", at: 1 });
     await world.recover();
     expect(world.gateway.requests).toEqual([]);
     expect(world.platform.replies).toMatchObject([{ state: "finished", notices: ["Stopped by Ada."] }]);
-    expect(await world.store.inbox.listOpen()).toEqual([]);
+    expect(await world.store.inbox.open()).toEqual([]);
   });
 
-  test("stores what is shown with its mark: a start after a crash shows it, and keeps it as the answer", async () => {
-    const stop = vi.spyOn(world.store.inbox, "stop");
-    const first = await growing();
-    await world.assistant.press(toStopAction(first), ada);
-    await world.settled();
-    const answer = stop.mock.calls[0]?.[2];
-    expect(answer).toMatchObject({
-      lead: "",
-      message: {
-        outcome: "interrupted",
-        parts: [{ text: "The first words" }],
-        notices: ["Stopped by Ada."],
-      },
+  test("stores what is shown: a start after a crash shows it, and keeps it as the answer", async () => {
+    await growing();
+    const [event] = await world.store.inbox.open();
+    const { inbox } = world.store;
+    const write = inbox.write.bind(inbox);
+    // The process ends between storing the end and showing it.
+    let isDead = false;
+    let isOver = false;
+    vi.spyOn(inbox, "write").mockImplementation(async (attempt, what) => {
+      if (isDead) throw new ParleyError("store-unavailable", "the process is dead");
+      const written = await write(attempt, what);
+      if (what.kind === "end" && !isOver) {
+        isDead = true;
+        throw new ParleyError("store-unavailable", "the process is dead");
+      }
+      return written;
     });
-    const event = message("and then?", { conversationId: "fake:c2" });
-    await world.store.inbox.accept(event);
-    await world.store.inbox.claimTurn({ keys: [event.key], address: { at: "c2", message: 7 }, attempts: 1 });
-    const id = `${event.key}/answer`;
-    const shown = { ...answer!, message: { ...answer!.message, id, turnKey: event.key } };
-    await world.store.inbox.stop([event.key], "Ada", { ...shown, lead: "> heard" });
-    await world.recover();
+    const key = event!.event.key;
+    await world.assistant.press(toStopAction(key), ada);
+    const find = () => world.store.conversations.find("fake:c1", `${key}/answer`);
+    const kept = {
+      outcome: "interrupted",
+      parts: [{ text: "The first words" }],
+      notices: ["Stopped by Ada."],
+    };
+    await vi.waitFor(async () => expect(await find()).toMatchObject(kept));
+    isDead = false;
+    isOver = true;
+    await world.settled();
     expect(world.platform.replies.at(-1)).toMatchObject({
-      text: "> heard\n\nThe first words",
+      text: "The first words",
       state: "finished",
       notices: ["Stopped by Ada."],
     });
@@ -113,12 +123,9 @@ describe("Stop", () => {
       "good",
       "bad",
     ]);
-    expect(await world.store.conversations.find("fake:c2", id)).toMatchObject({
-      attempt: 2,
-      parts: [{ text: "The first words" }],
-      shownAs: ["fake:reply:7"],
-    });
-    expect(await world.store.inbox.listOpen()).toEqual([]);
+    expect(await find()).toMatchObject({ ...kept, attempt: 1 });
+    expect(world.gateway.requests).toHaveLength(1);
+    expect(await world.store.inbox.open()).toEqual([]);
   });
 
   test("of a summary keeps its words as the answer", async () => {
@@ -133,7 +140,6 @@ describe("Stop", () => {
     const event = call("summarize", {}, { inConversation: true });
     await world.assistant.receive(event);
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("The first words"));
-    const stop = vi.spyOn(world.store.inbox, "stop");
     await world.assistant.press(toStopAction(event.key), ada);
     await world.settled();
     const kept = {
@@ -141,7 +147,6 @@ describe("Stop", () => {
       parts: [{ text: "The first words" }],
       notices: ["Stopped by Ada."],
     };
-    expect(stop.mock.calls[0]?.[2]).toMatchObject({ message: kept });
     expect(world.platform.replies).toMatchObject([
       { text: "The first words", state: "finished", notices: ["Stopped by Ada."] },
     ]);
@@ -160,16 +165,51 @@ describe("Stop", () => {
     expect(world.platform.replies).toMatchObject([{ state: "finished", notices: ["Stopped by Ada."] }]);
   });
 
-  test("of a new attempt before its first words shows the earlier answer again", async () => {
-    const key = await growing();
-    await world.assistant.press(toStopAction(key), ada);
-    await world.settled();
+  const silently = () =>
     world.gateway.answerWith(async function* silent(_request, signal) {
       await new Promise((_resolve, reject) => {
         signal.addEventListener("abort", () => reject(signal.reason as Error));
       });
       yield { kind: "text", text: "" };
     });
+
+  test("before the first words leaves the notice, and the buttons of an answer", async () => {
+    silently();
+    const event = message("tell me");
+    await world.assistant.receive(event);
+    await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(1));
+    await world.assistant.press(toStopAction(event.key), ada);
+    await world.settled();
+    expect(world.platform.replies).toMatchObject([
+      { state: "finished", text: "", notices: ["Stopped by Ada."] },
+    ]);
+    expect(world.platform.replies[0]?.actions.map(({ kind }) => kind)).toContain("regenerate");
+  });
+
+  test("of a new attempt in a process that has died shows the earlier answer with its question", async () => {
+    world.answerWith("Because.");
+    const event = await world.answered(call("ask", { prompt: "why?" }));
+    expect(world.platform.replies[0]?.text).toBe("> why?\n\nBecause.");
+    const { inbox } = world.store;
+    await inbox.change({ kind: "again", of: event.key, reason: "regenerate", isLastOnly: false });
+    await beginAgain(inbox, event);
+    await inbox.change({ kind: "stop", of: event.key, by: "Ada", at: 1 });
+    await world.recover(world.restart());
+    expect(world.platform.replies).toMatchObject([
+      {
+        state: "finished",
+        text: "> why?\n\nBecause.",
+        notices: ["There is no new answer, so this is the earlier one. Stopped by Ada."],
+      },
+    ]);
+    expect(world.gateway.requests).toHaveLength(1);
+  });
+
+  test("of a new attempt before its first words shows the earlier answer again", async () => {
+    const key = await growing();
+    await world.assistant.press(toStopAction(key), ada);
+    await world.settled();
+    silently();
     const [regenerate] = world.platform.replies[0]?.actions ?? [];
     await world.assistant.press(regenerate!, ada);
     await vi.waitFor(() => expect(world.gateway.requests).toHaveLength(2));

@@ -24,7 +24,7 @@ const translate = defineCommand({
   async run({ options, services }) {
     const instructions = `Translate into ${options.language}. Answer with the translation only.`;
     const { text, notices } = await services.complete({ instructions, text: options.text });
-    await services.say(text, { notices });
+    return await services.say(text, { notices });
   },
 });
 
@@ -41,7 +41,7 @@ const listen = defineCommand({
   visibility: "public",
   async run({ services }) {
     completion = await services.complete({ instructions: "Listen.", text: "hello" });
-    await services.say("heard");
+    return await services.say("heard");
   },
 });
 
@@ -309,19 +309,22 @@ describe("a command", () => {
 });
 
 describe("a command whose store fails at its end", () => {
-  it("says so, stays open, and is answered and stored by the next recovery", async () => {
-    const append = vi
-      .spyOn(world.store.conversations, "append")
-      .mockRejectedValueOnce(new ParleyError("store-unavailable", "away for a moment"));
-    const event = await world.answered(call("models", {}, { inConversation: true }));
-    const [reply] = world.platform.replies;
-    expect(reply).toMatchObject({ state: "failed", failure: { retryKey: event.key } });
-    expect(await world.store.inbox.isOpen(event.key)).toBe(true);
-    append.mockRestore();
-    expect(await world.recover()).toBe(1);
-    expect(world.platform.replies).toHaveLength(1);
-    expect(reply).toMatchObject({ state: "finished", text: expect.stringContaining("models") });
-    expect(await world.store.inbox.isOpen(event.key)).toBe(false);
+  it("stays open, and is answered and stored when the store is back", async () => {
+    const { inbox } = world.store;
+    const write = inbox.write.bind(inbox);
+    let isAway = true;
+    vi.spyOn(inbox, "write").mockImplementation(async (attempt, what) => {
+      if (isAway && what.kind === "end") throw new ParleyError("store-unavailable", "away for a moment");
+      return await write(attempt, what);
+    });
+    await world.assistant.receive(call("models", {}, { inConversation: true }));
+    await vi.waitFor(() => expect(world.platform.replies[0]?.state).toBe("abandoned"));
+    expect(await inbox.open()).toHaveLength(1);
+    isAway = false;
+    await world.settled();
+    const ended = world.platform.replies.at(-1);
+    expect(ended).toMatchObject({ state: "finished", text: expect.stringContaining("models") });
+    expect(await inbox.open()).toEqual([]);
     const log = await world.history.history("fake:c1", { maxMessages: 10 });
     expect(log.map(({ role, outcome }) => [role, outcome])).toEqual([
       ["user", undefined],

@@ -5,6 +5,7 @@ import { message } from "../../../support/fakes.ts";
 import { createManualClock } from "../../../support/manual-clock.ts";
 
 const event = message("hello");
+const record = { event, acceptedAt: 0, state: "open", version: 1 } as const;
 const away = () => new ParleyError("store-unavailable", "away");
 
 /** Makes an inbox whose `accept` does these things in turn, and repeats the last one. */
@@ -13,7 +14,7 @@ function inboxOf(...steps: (() => "accepted" | "duplicate")[]) {
   return {
     calls,
     accept: async () => steps[Math.min(calls.count++, steps.length - 1)]!(),
-    isOpen: async () => true,
+    read: async () => [record],
   };
 }
 const fail = (): never => {
@@ -44,8 +45,11 @@ test("an attempt that failed but was written counts as accepted", async () => {
 
 test("a duplicate stays a duplicate", async () => {
   expect(await accepting(inboxOf(() => "duplicate"))).toBe("duplicate");
-  const closed = { ...inboxOf(fail, () => "duplicate"), isOpen: async () => false };
-  expect(await accepting(closed)).toBe("duplicate");
+  const over = {
+    ...inboxOf(fail, () => "duplicate"),
+    read: async () => [{ ...record, state: "over" as const }],
+  };
+  expect(await accepting(over)).toBe("duplicate");
 });
 
 test("other errors are thrown at once", async () => {

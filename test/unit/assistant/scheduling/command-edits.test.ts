@@ -31,8 +31,8 @@ describe("an edited command", () => {
     const stop = ({ key }: { readonly key: string }) => world.assistant.press({ kind: "stop", key }, ada);
     const expectApplied = async (event: { readonly key: string }) => {
       expect(await world.log()).toEqual(["user: /ask harmless", "assistant: half"]);
-      expect(await world.store.inbox.listOpen()).toEqual([]);
-      expect(await world.store.inbox.lookUp([event.key])).toEqual([]);
+      expect(await world.store.inbox.open()).toEqual([]);
+      expect(await world.store.inbox.read([event.key])).toMatchObject([{ state: "erased" }]);
       expect(await world.store.inbox.accept(message("", { key: event.key }))).toBe("duplicate");
     };
 
@@ -40,9 +40,9 @@ describe("an edited command", () => {
       const event = await running();
       expect(await world.assistant.messageEdited(editOf(event, "/ask hasty"))).toBe("edited");
       expect(await world.assistant.messageEdited(editOf(event, "/ask harmless"))).toBe("edited");
-      expect((await world.store.inbox.lookUp([event.key]))[0]?.event).toMatchObject({
+      expect((await world.store.inbox.read([event.key]))[0]?.event).toMatchObject({
         options: { prompt: "my secret" },
-        edit: { count: 2 },
+        edit: { at: editedAt },
         editedTo: { text: "/ask harmless" },
       });
       await stop(event);
@@ -51,24 +51,33 @@ describe("an edited command", () => {
       expect(world.gateway.requests).toHaveLength(1);
     });
 
-    it("is applied where the command ends at that moment", async () => {
-      const event = await running();
-      const close = world.store.inbox.close.bind(world.store.inbox);
-      vi.spyOn(world.store.inbox, "close").mockImplementationOnce(async (...closed) => {
-        await world.assistant.messageEdited(editOf(event, "/ask harmless"));
-        return await close(...closed);
-      });
-      await stop(event);
-      await world.settled();
-      await expectApplied(event);
-    });
+    it.each(["end", "close"] as const)(
+      "is applied where it comes right before the write %s of the command",
+      async (kind) => {
+        const event = await running();
+        const { inbox } = world.store;
+        const write = inbox.write.bind(inbox);
+        let isEdited = false;
+        vi.spyOn(inbox, "write").mockImplementation(async (attempt, what) => {
+          if (!isEdited && what.kind === kind) {
+            isEdited = true;
+            await world.assistant.messageEdited(editOf(event, "/ask harmless"));
+          }
+          return await write(attempt, what);
+        });
+        await stop(event);
+        await world.settled();
+        await expectApplied(event);
+        expect(world.gateway.requests).toHaveLength(1);
+      },
+    );
 
     it("is applied where the command has just ended", async () => {
       const event = await running();
-      const open = await world.store.inbox.lookUp([event.key]);
+      const open = await world.store.inbox.read([event.key]);
       await stop(event);
       await world.settled();
-      vi.spyOn(world.store.inbox, "lookUp").mockResolvedValueOnce(open);
+      vi.spyOn(world.store.inbox, "read").mockResolvedValueOnce(open);
       await world.assistant.messageEdited(editOf(event, "/ask harmless"));
       await world.settled();
       await expectApplied(event);
@@ -91,6 +100,6 @@ describe("an edited command", () => {
     await world.settled();
     expect(world.gateway.requests).toHaveLength(asked);
     expect((await world.log())[0]).toBe("user: /ask harmless");
-    expect(JSON.stringify(await world.store.inbox.lookUp([event.key]))).not.toContain("secret");
+    expect(JSON.stringify(await world.store.inbox.read([event.key]))).not.toContain("secret");
   });
 });

@@ -2,10 +2,8 @@ import { describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ChatRequest } from "../../../../src/core/gateway.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { createActiveTurn } from "../../../../src/assistant/scheduling/pending-turn.ts";
-import { withStopWatch } from "../../../../src/assistant/scheduling/steer-turn.ts";
-import { ada, bo, call, message, said, silentLog } from "../../../support/fakes.ts";
-import { createManualClock } from "../../../support/manual-clock.ts";
+import { ada, bo, call, message, said } from "../../../support/fakes.ts";
+import { beginAgain } from "../../../support/left-turns.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 const world = worldOfEachTest(async () => ({
@@ -37,7 +35,7 @@ describe("messages that people removed", () => {
     expect(world.platform.replies).toMatchObject([{ address: { message: 7 }, state: "finished", text: "" }]);
     expect(world.platform.replies[0]?.notices.join()).toMatch(/deleted/);
     expect(world.gateway.requests).toEqual([]);
-    expect(await world.store.inbox.listOpen()).toEqual([]);
+    expect(await world.store.inbox.open()).toEqual([]);
   });
 
   it("leave no unfinished reply either where the store fails for a moment", async () => {
@@ -47,9 +45,9 @@ describe("messages that people removed", () => {
       Promise.reject(new ParleyError("store-unavailable", "no lease")),
     );
     await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [event.key] });
+    await world.clock.advance(500);
     await world.settled();
-    await world.assistant.recover("fake");
-    await vi.waitFor(() => expect(world.platform.replies).toMatchObject([{ state: "finished" }]));
+    expect(world.platform.replies).toMatchObject([{ state: "finished" }]);
     expect(world.platform.replies[0]?.notices.join()).toMatch(/deleted/);
   });
 
@@ -57,7 +55,7 @@ describe("messages that people removed", () => {
     const lost = new AbortController();
     const realRun = world.store.queue.run.bind(world.store.queue);
     vi.spyOn(world.store.queue, "run").mockImplementationOnce((id, work) =>
-      realRun(id, () => work(lost.signal)),
+      realRun(id, () => work(lost.signal, () => true)),
     );
     hangOnce();
     const event = message("the secret is 42");
@@ -78,29 +76,23 @@ describe("messages that people removed", () => {
   it("leave no unfinished reply either where this process dies before it has ended it", async () => {
     const event = message("the secret is 42");
     await world.leaveBegun([event]);
-    await world.store.inbox.withdraw([event.key], { keepsReplies: true });
-    expect(JSON.stringify(await world.store.inbox.listOpen())).not.toContain("secret");
+    await world.store.inbox.change({ kind: "delete", of: event.key });
+    expect(JSON.stringify(await world.store.inbox.open())).not.toContain("secret");
     expect(await world.restart().recover("fake")).toBe(1);
     await vi.waitFor(() => expect(world.platform.replies).toMatchObject([{ state: "finished", text: "" }]));
-    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+    await vi.waitFor(async () => expect(await world.store.inbox.open()).toEqual([]));
     expect(world.gateway.requests).toEqual([]);
   });
 
   it("leave the reply of a dead process to the other messages that it answered", async () => {
     const [gone, stays] = [message("never mind"), message("but this")];
-    for (const event of [gone, stays]) await world.store.inbox.accept(event);
-    await world.store.inbox.saveTurn({
-      keys: [gone.key, stays.key],
-      address: { at: "c1", message: 7 },
-      attempts: 1,
-    });
+    await world.leaveBegun([gone, stays]);
     await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [gone.key] });
     await world.settled();
-    expect(await world.recover()).toBe(1);
     expect(world.platform.replies).toMatchObject([
       { address: { message: 7 }, state: "finished", text: "you said: but this" },
     ]);
-    expect(await world.store.inbox.listOpen()).toEqual([]);
+    expect(await world.store.inbox.open()).toEqual([]);
   });
 
   it("leave no unfinished reply either while another turn of the conversation runs", async () => {
@@ -118,24 +110,21 @@ describe("messages that people removed", () => {
   });
 
   it("stop the turn that answers them, where another process learns of the deletion", async () => {
-    const { inbox } = world.store;
-    const clock = createManualClock();
+    const { inbox, queue } = world.store;
+    Object.assign(queue, { isShared: true });
+    const here = world.restart();
+    hangOnce();
     const event = message("the secret is 42");
-    await inbox.accept(event);
-    await inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 1 });
-    const active = createActiveTurn([event.key]);
-    const watched = withStopWatch(
-      () => new Promise((resolve) => active.signal.addEventListener("abort", () => resolve("ended"))),
-      { inbox, log: silentLog, clock },
-    );
-    const ended = watched([{ event, progress: undefined, others: [] }], active);
-    await inbox.withdraw([event.key], { keepsReplies: true });
-    await vi.waitFor(async () => {
-      await clock.advance(700);
-      expect(active.isDeleted(event.key)).toBe(true);
-    });
-    expect(active.signal.reason).toMatchObject({ detail: { because: "deleted" } });
-    expect(await ended).toBe("ended");
+    const accepted = here.receive(event);
+    await world.passingTime(vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half")));
+    await accepted;
+    await inbox.change({ kind: "delete", of: event.key });
+    expect(await kept()).not.toContain("secret");
+    await world.clock.advance(700);
+    await world.settled();
+    expect(world.platform.replies).toMatchObject([{ state: "finished" }]);
+    expect(world.platform.replies[0]?.notices.join()).toMatch(/deleted/);
+    expect(await inbox.open()).toEqual([]);
   });
 
   it("leave no file that a dead process had kept for them", async () => {
@@ -167,7 +156,7 @@ describe("messages that people removed", () => {
     await world.settled();
     expect(world.platform.replies.at(-1)).toMatchObject({ state: "finished" });
     expect(await kept()).toBe("[]");
-    expect(await world.store.inbox.lookUp([event.key])).toEqual([]);
+    expect(await world.store.inbox.read([event.key])).toMatchObject([{ state: "erased" }]);
   });
 
   it("are not sent to the model any more, and a late delivery is a duplicate", async () => {
@@ -206,7 +195,7 @@ describe("messages that people removed", () => {
     const restarted = world.restart();
     await restarted.deleted({ kind: "messages", conversationId: "fake:new", keys: [event.key] });
     expect(await restarted.recover("fake")).toBe(0);
-    expect(await world.store.inbox.listOpen()).toEqual([]);
+    expect(await world.store.inbox.open()).toEqual([]);
   });
 
   it("do not take the other messages of a burst along: those are answered anew", async () => {
@@ -226,7 +215,7 @@ describe("messages that people removed", () => {
     const answers = await world.history.history("fake:c1", { maxMessages: 50 });
     expect(answers.at(-1)).toMatchObject({ parts: [{ kind: "text", text: "whole" }], outcome: "complete" });
     expect(await kept()).not.toContain("burst two");
-    expect(await world.store.inbox.listOpen()).toEqual([]);
+    expect(await world.store.inbox.open()).toEqual([]);
   });
 
   it("may be the bot's own answer", async () => {
@@ -306,7 +295,7 @@ describe("a conversation deleted on the platform", () => {
     expect(await world.assistant.knows("fake:c1")).toBe(false);
     expect(await world.assistant.knows("fake:c2")).toBe(true);
     expect(world.platform.replies).toHaveLength(3);
-    expect(await world.store.inbox.listOpen()).toEqual([]);
+    expect(await world.store.inbox.open()).toEqual([]);
   });
 
   it("is erased with a place that contains it", async () => {
@@ -337,7 +326,7 @@ describe("a conversation deleted on the platform", () => {
     await world.settled();
     expect(await world.assistant.knows("fake:c1")).toBe(false);
     expect(await kept()).not.toContain("a secret");
-    expect(await world.store.inbox.listOpen()).toEqual([]);
+    expect(await world.store.inbox.open()).toEqual([]);
   });
 });
 
@@ -390,13 +379,23 @@ describe("a command that asks first", () => {
     expect(await kept()).toBe("[]");
   });
 
-  it("asks again after a crash between the press and the removal", async () => {
+  it("asks again where it is run again without a confirmation", async () => {
     await world.ask("a secret");
     const event = await world.answered(call("forget", {}, here));
-    await world.store.inbox.reopen(event.key, "retry");
+    await world.store.inbox.change({ kind: "again", of: event.key, reason: "retry", isLastOnly: false });
     expect(await world.recover(world.restart())).toBe(1);
     expect(world.platform.replies.at(-1)?.confirm?.key).toBe(event.key);
     expect(await kept()).toContain("a secret");
+  });
+
+  it("is done after a crash between the confirmation and the removal, because its person has confirmed it", async () => {
+    await world.ask("a secret");
+    const event = await world.answered(call("forget", {}, here));
+    await world.store.inbox.change({ kind: "again", of: event.key, reason: "confirm", isLastOnly: false });
+    await beginAgain(world.store.inbox, event);
+    expect(await world.recover(world.restart())).toBe(1);
+    expect(world.platform.replies.at(-1)?.text).toContain("Removed in this conversation");
+    expect(await kept()).toBe("[]");
   });
 
   it("cannot be confirmed where nothing asked", async () => {

@@ -4,8 +4,9 @@ import type { IncomingMessage } from "../../../../src/core/events.ts";
 import type { ChatRequest } from "../../../../src/core/gateway.ts";
 import type { EditedMessage } from "../../../../src/core/platform.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
-import { messageIds } from "../../../../src/assistant/turn/stored-messages.ts";
+import { messageIds } from "../../../../src/core/message-ids.ts";
 import { message, said } from "../../../support/fakes.ts";
+import { beginAgain, editElsewhere } from "../../../support/left-turns.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 describe("edits of questions", () => {
@@ -65,8 +66,8 @@ describe("edits of questions", () => {
         "assistant: you said: harmless",
       ]);
       expect(said(world.gateway.requests.at(-1)).join()).not.toContain("secret");
-      expect(JSON.stringify(await world.store.inbox.lookUp([event.key]))).not.toContain("secret");
-      expect(await world.store.inbox.listOpen()).toEqual([]);
+      expect(JSON.stringify(await world.store.inbox.read([event.key]))).not.toContain("secret");
+      expect(await world.store.inbox.open()).toEqual([]);
     });
 
     it("that was never stored costs one look at the conversations that it might be in", async () => {
@@ -99,9 +100,10 @@ describe("edits of questions", () => {
       expect(await edit(event, "", { read: aside })).toBe("edited");
       await world.settled();
       expect(aborted()).toBe(1);
-      // As where it is deleted, what was said of the answer stays.
-      expect(await world.log()).toEqual(["assistant: half"]);
-      expect(await world.store.inbox.listOpen()).toEqual([]);
+      // As where it is deleted, nothing is stored of the answer.
+      expect(await world.log()).toEqual([]);
+      expect(world.platform.replies).toMatchObject([{ state: "finished" }]);
+      expect(await world.store.inbox.open()).toEqual([]);
     });
 
     it("that is being answered stops the request, and is answered in the same reply", async () => {
@@ -114,7 +116,7 @@ describe("edits of questions", () => {
       await world.settled();
       expect(replies()).toEqual(["finished: re: harmless"]);
       expect(await world.log()).toEqual(["user: harmless", "assistant: re: harmless"]);
-      expect(await world.store.inbox.listOpen()).toEqual([]);
+      expect(await world.store.inbox.open()).toEqual([]);
     });
 
     it("that waits is replaced, in the order of the questions", async () => {
@@ -157,19 +159,13 @@ describe("edits of questions", () => {
         "assistant: re: three",
       ]);
       expect(said(world.gateway.requests.at(-1)).slice(-3)).toEqual(["user: one", "user: 2", "user: three"]);
-      expect(await world.store.inbox.listOpen()).toEqual([]);
+      expect(await world.store.inbox.open()).toEqual([]);
     });
 
     it("of a burst that is being answered is answered anew with the others", async () => {
       hangOnce();
       const [zero, one, two] = ["zero", "one", "two"].map((text) => message(text));
-      await world.store.inbox.accept(zero!);
-      for (const event of [one!, two!]) await world.store.inbox.accept(event);
-      await world.store.inbox.claimTurn({
-        keys: [zero!.key, one!.key, two!.key],
-        address: { at: "c1", message: 7 },
-        attempts: 1,
-      });
+      await world.leaveBegun([zero!, one!, two!]);
       await world.assistant.recover("fake");
       await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
       await edit(two!, "2");
@@ -195,15 +191,18 @@ describe("edits of questions", () => {
       ]);
     });
 
-    it("that says the same costs nothing; nor does one that takes the words back at once", async () => {
+    it("that says the same costs nothing; one that takes the words back is answered as any edit", async () => {
       const event = await world.ask("hello");
       expect(await edit(event, "hello")).toBe("unchanged");
+      await world.settled();
+      expect(world.gateway.requests).toHaveLength(1);
+      // The earlier words are gone at once, so that nothing can tell that these are the same.
       await edit(event, "hallo");
       await edit(event, "hello");
       await world.settled();
-      expect(world.gateway.requests).toHaveLength(1);
+      expect(world.gateway.requests).toHaveLength(2);
       expect(await world.log()).toEqual(["user: hello", "assistant: you said: hello"]);
-      expect(await world.store.inbox.listOpen()).toEqual([]);
+      expect(await world.store.inbox.open()).toEqual([]);
     });
 
     it("many times in a row is one request", async () => {
@@ -231,7 +230,7 @@ describe("edits of questions", () => {
       expect(await edit(event, "")).toBe("edited");
       await world.settled();
       expect(await world.log()).toEqual(["assistant: you said: my secret"]);
-      expect(await world.store.inbox.lookUp([event.key])).toEqual([]);
+      expect(await world.store.inbox.read([event.key])).toMatchObject([{ state: "erased" }]);
     });
 
     it("of which nothing is known, or that was refused, forgotten or hidden, is none", async () => {
@@ -283,7 +282,6 @@ describe("edits of questions", () => {
           await world.store.conversations.saveSettings("fake:c1", { resetAfter: id });
         },
       ],
-      ["that only its conversation knows", ({ key }) => world.store.inbox.withdraw([key])],
     ])("%s changes the history only", async (_, then) => {
       const event = await world.ask("my secret");
       await then(event);
@@ -293,8 +291,8 @@ describe("edits of questions", () => {
       await world.settled();
       expect(await world.log()).toEqual(before.with(0, "user: harmless"));
       expect(world.gateway.requests).toHaveLength(asked);
-      expect(JSON.stringify(await world.store.inbox.lookUp([event.key]))).not.toContain("secret");
-      expect(await world.store.inbox.listOpen()).toEqual([]);
+      expect(JSON.stringify(await world.store.inbox.read([event.key]))).not.toContain("secret");
+      expect(await world.store.inbox.open()).toEqual([]);
       expect(await edit(event, "harmless", { editedAt })).toBe("unchanged");
     });
 
@@ -321,7 +319,7 @@ describe("edits of questions", () => {
         toAddress: (address, { text }) => ({ ...address, title: text }),
       });
       await world.settled();
-      const [entry] = await world.store.inbox.lookUp([event.key]);
+      const [entry] = await world.store.inbox.read([event.key]);
       expect(JSON.stringify(entry)).not.toContain("secret");
       expect(entry?.turn?.address).toMatchObject({ title: "harmless" });
     });
@@ -345,6 +343,27 @@ describe("edits of questions", () => {
       expect(world.gateway.requests).toHaveLength(2);
     });
 
+    it("counts once where an outage ends its first attempts, and not where a message of a burst goes", async () => {
+      await world.renew({ spending: { turnsPersonMinute: 3 } });
+      const event = await world.ask("0");
+      world.platform.failToShow(new ParleyError("platform-unreachable", "away"));
+      await edit(event, "1");
+      await world.clock.advance(30_000);
+      world.platform.failToShow(undefined);
+      await world.settled();
+      expect(replies()).toEqual(["finished: you said: 1"]);
+      const burst = [message("one"), message("two")];
+      await world.leaveBegun(burst);
+      const keys = [burst[0]!.key];
+      await world.assistant.deleted({ kind: "messages", conversationId: event.conversationId, keys });
+      await world.settled();
+      expect(replies().at(-1)).toBe("finished: you said: two");
+      // One more request of this minute is left.
+      expect(await world.assistant.receive(message("three"))).toBe("accepted");
+      await expect(world.assistant.receive(message("four"))).rejects.toMatchObject({ code: "rate-limited" });
+      await world.settled();
+    });
+
     it("of somebody who may not use it any more changes the history only", async () => {
       const event = await world.ask("0", {
         origin: { user: "fake:user:ada", isMember: true, isManager: false },
@@ -359,10 +378,9 @@ describe("edits of questions", () => {
   describe("an edited question survives", () => {
     it("the end of the process right after it was taken in", async () => {
       const event = await world.ask("my secret");
-      const { attempts } = (await world.store.inbox.lookUp([event.key]))[0]!.turn!;
-      await world.store.inbox.edit({ ...event, text: "harmless" }, { at: 5, attemptsBefore: attempts });
+      await editElsewhere(world.store.inbox, event, "harmless");
       expect(await world.recover(world.restart())).toBe(1);
-      expect(await world.store.inbox.listOpen()).toEqual([]);
+      expect(await world.store.inbox.open()).toEqual([]);
       expect(replies()).toEqual(["finished: you said: harmless"]);
       expect(await world.log()).toEqual(["user: harmless", "assistant: you said: harmless"]);
     });
@@ -370,21 +388,26 @@ describe("edits of questions", () => {
     it("the end of the process while the earlier form is answered", async () => {
       const event = message("my secret");
       await world.leaveBegun([event]);
-      await world.store.inbox.edit({ ...event, text: "harmless" }, { at: 5, attemptsBefore: 1 });
+      await editElsewhere(world.store.inbox, event, "harmless");
       expect(await world.recover(world.restart())).toBe(1);
-      expect(await world.store.inbox.listOpen()).toEqual([]);
+      expect(await world.store.inbox.open()).toEqual([]);
       expect(replies()).toEqual(["finished: you said: harmless"]);
     });
 
     it("an answer of another process to the earlier form: it runs again", async () => {
-      const realClose = world.store.inbox.close.bind(world.store.inbox);
+      const { inbox } = world.store;
+      const write = inbox.write.bind(inbox);
       const event = message("my secret");
-      vi.spyOn(world.store.inbox, "close").mockImplementationOnce(async (keys, how) => {
-        await world.store.inbox.edit({ ...event, text: "harmless" }, { at: 5, attemptsBefore: 1 });
-        return await realClose(keys, how);
+      let isEdited = false;
+      vi.spyOn(inbox, "write").mockImplementation(async (attempt, what) => {
+        if (what.kind === "close" && !isEdited) {
+          isEdited = true;
+          await editElsewhere(inbox, event, "harmless");
+        }
+        return await write(attempt, what);
       });
       await world.answered(event);
-      await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+      await vi.waitFor(async () => expect(await world.store.inbox.open()).toEqual([]));
       expect(await world.log()).toEqual(["user: harmless", "assistant: you said: harmless"]);
       expect(world.platform.replies).toHaveLength(1);
     });
@@ -392,7 +415,9 @@ describe("edits of questions", () => {
     it("a store that is unavailable: it is not taken in, and may be delivered again", async () => {
       const event = await world.ask("0");
       const change = editOf(event, "1");
-      vi.spyOn(world.store.inbox, "edit").mockRejectedValueOnce(new ParleyError("store-unavailable", "away"));
+      vi.spyOn(world.store.inbox, "change").mockRejectedValueOnce(
+        new ParleyError("store-unavailable", "away"),
+      );
       await expect(world.assistant.messageEdited(change)).rejects.toMatchObject({
         code: "store-unavailable",
       });
@@ -411,14 +436,14 @@ describe("edits and dead processes", () => {
   it("an edit that was being answered when the process died is answered, although people have written since", async () => {
     const event = message("my secret");
     await world.assistant.receive(event);
-    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
-    const { turn } = (await world.store.inbox.lookUp([event.key]))[0]!;
-    await world.store.inbox.edit({ ...event, text: "harmless" }, { at: 5, attemptsBefore: turn!.attempts });
+    await vi.waitFor(async () => expect(await world.store.inbox.open()).toEqual([]));
+    await world.settled();
+    await editElsewhere(world.store.inbox, event, "harmless");
     // The reply may show half of the new answer by now.
-    await world.store.inbox.claimTurn({ ...turn!, attempts: turn!.attempts + 1 });
+    await beginAgain(world.store.inbox, event);
     await world.store.inbox.accept(message("later"));
     expect(await world.restart().recover("fake")).toBe(2);
-    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]), { timeout: 5000 });
+    await vi.waitFor(async () => expect(await world.store.inbox.open()).toEqual([]), { timeout: 5000 });
     await world.settled();
     expect(texts()).toEqual(["finished: you said: harmless", "finished: you said: later"]);
   });
@@ -426,15 +451,13 @@ describe("edits and dead processes", () => {
   it("an edit whose answer failed too often is sealed, and can be retried", async () => {
     const event = message("my secret");
     await world.assistant.receive(event);
-    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
-    const { turn } = (await world.store.inbox.lookUp([event.key]))[0]!;
-    // It was edited after its answer was stored, and before it was closed.
-    await world.store.inbox.reopen(event.key, "retry");
-    await world.store.inbox.edit({ ...event, text: "harmless" }, { at: 5, attemptsBefore: turn!.attempts });
-    await world.store.inbox.claimTurn({ ...turn!, attempts: turn!.attempts + 4 });
+    await vi.waitFor(async () => expect(await world.store.inbox.open()).toEqual([]));
+    await world.settled();
+    await editElsewhere(world.store.inbox, event, "harmless");
+    for (let n = 0; n < 4; n++) await beginAgain(world.store.inbox, event);
     const restarted = world.restart();
     await restarted.recover("fake");
-    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+    await vi.waitFor(async () => expect(await world.store.inbox.open()).toEqual([]));
     await world.settled();
     const reply = world.platform.replies.at(-1)!;
     expect(reply).toMatchObject({ state: "failed", failure: { retryKey: event.key } });
@@ -442,7 +465,7 @@ describe("edits and dead processes", () => {
     expect((await log()).map(({ outcome }) => outcome)).toEqual([undefined, "failed"]);
 
     expect(await restarted.press({ kind: "retry", key: event.key }, event)).toEqual({ kind: "done" });
-    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+    await vi.waitFor(async () => expect(await world.store.inbox.open()).toEqual([]));
     await world.settled();
     expect(texts().at(-1)).toBe("finished: you said: harmless");
     expect((await log()).map(({ outcome }) => outcome)).toEqual([undefined, "complete"]);

@@ -62,12 +62,12 @@ describe("acceptance", () => {
       return await accept(event);
     });
     const received = ["one", "two"].map((text) => world.assistant.receive(message(text)));
-    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toHaveLength(1));
+    await vi.waitFor(async () => expect(await world.store.inbox.open()).toHaveLength(1));
     await world.passingTime(new Promise((resolve) => setTimeout(resolve, 50)));
     expect(world.gateway.requests).toEqual([]);
     held.resolve();
     expect(await world.passingTime(Promise.all(received))).toEqual(["accepted", "accepted"]);
-    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+    await vi.waitFor(async () => expect(await world.store.inbox.open()).toEqual([]));
     const log = await world.store.conversations.recent("fake:c1", { maxMessages: 9 });
     const asked = log.filter(({ role }) => role === "user").map(({ parts }) => parts[0]);
     expect(asked).toMatchObject([{ text: "one" }, { text: "two" }]);
@@ -102,7 +102,7 @@ describe("refusals", () => {
       await refusalOf(event, "rate-limited");
       expect(await world.assistant.receive(event)).toBe("duplicate");
       expect(await world.store.inbox.accept(event)).toBe("duplicate");
-      expect((await world.store.inbox.listOpen()).map((one) => one.event.key)).not.toContain(event.key);
+      expect((await world.store.inbox.open()).map((one) => one.event.key)).not.toContain(event.key);
     });
 
     it("is not kept where its person can send the same event again", async () => {
@@ -132,7 +132,9 @@ describe("refusals", () => {
       await world.store.inbox.accept(event);
       expect(await world.assistant.receive(event)).toBe("duplicate");
       await world.settled();
-      expect(world.platform.replies).toHaveLength(1);
+      // Whoever has the conversation answers what others have accepted.
+      expect(world.platform.replies.map(({ state }) => state)).toEqual(["finished", "finished"]);
+      expect(world.gateway.requests).toHaveLength(2);
     });
 
     it("of a command by a process that stops is for good; a message is left to its next delivery", async () => {
@@ -154,7 +156,7 @@ describe("refusals", () => {
       await expect(world.assistant.receive(event)).rejects.toMatchObject({ code: "stopping" });
       expect(await world.assistant.receive(event, { isForLater: true })).toBe("accepted");
       await stopped;
-      expect(await world.store.inbox.listOpen()).toMatchObject([{ event: { key: event.key } }]);
+      expect(await world.store.inbox.open()).toMatchObject([{ event: { key: event.key } }]);
       expect(world.platform.replies).toEqual([]);
       expect(world.assistant.pending()).toBe(0);
     });

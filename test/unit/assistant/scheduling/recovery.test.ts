@@ -1,10 +1,12 @@
 import { describe, expect, it, vi } from "vitest";
-import { createOtherTurns } from "../../../../src/assistant/scheduling/end-turn.ts";
+import { createOtherTurns } from "../../../../src/assistant/scheduling/other-turns.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { IncomingEvent } from "../../../../src/core/events.ts";
+import type { RunWrite } from "../../../../src/core/inbox.ts";
 import type { StoredMessage } from "../../../../src/core/storage.ts";
 import { createWorld } from "../../../support/assistant-world.ts";
 import { ada, call, createFakePlatform, message, said } from "../../../support/fakes.ts";
+import { beginAgain, leaveEnded } from "../../../support/left-turns.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 /** A complete stored answer. */
@@ -42,7 +44,7 @@ describe("open turns", () => {
       held.release();
       await world.settled();
       expect(held.count()).toBe(41);
-      expect(await world.store.inbox.listOpen()).toEqual([]);
+      expect(await world.store.inbox.open()).toEqual([]);
     });
 
     it("found twice, a turn is resumed once", async () => {
@@ -53,7 +55,7 @@ describe("open turns", () => {
       await world.assistant.recover("fake");
       held.release();
       await world.settled();
-      await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+      await vi.waitFor(async () => expect(await world.store.inbox.open()).toEqual([]));
       expect(world.gateway.requests).toHaveLength(40);
     });
 
@@ -77,10 +79,9 @@ describe("open turns", () => {
     const conversationId = "fake:sealed-thread";
     const place = { server: "fake:s", channel: "fake:c", channelPlace: "fake:channel:1" };
     const event = message("question", { conversationId, within: ["fake:channel:1"] });
-    await world.store.inbox.accept(event);
-    await world.store.inbox.saveTurn({ keys: [event.key], address: event.address, attempts: 4 });
+    await world.leaveBegun([event], { attempts: 4 });
     await world.assistant.recover("fake");
-    await vi.waitFor(async () => expect(await world.store.inbox.listOpen()).toEqual([]));
+    await vi.waitFor(async () => expect(await world.store.inbox.open()).toEqual([]));
     expect(world.platform.replies.map(({ state }) => state)).toEqual(["failed"]);
     const said = {
       author: "person",
@@ -97,11 +98,8 @@ describe("open turns", () => {
 
   it("a resumed reply can ask which messages show the other open turns of its conversation", async () => {
     const [first, second] = [message("one"), message("two")];
-    for (const [index, event] of [first, second].entries()) {
-      await world.store.inbox.accept(event);
-      const address = { ...event.address, message: 70 + index };
-      await world.store.inbox.saveTurn({ keys: [event.key], address, attempts: 1 });
-    }
+    for (const [index, event] of [first, second].entries())
+      await world.leaveBegun([event], { message: 70 + index });
     const { platform } = world.platform;
     const found: (readonly string[])[] = [];
     world.assistant.addPlatform({
@@ -131,8 +129,7 @@ describe("open turns", () => {
       answered.conversationId,
       answerTo(answered, { shownAs: ["fake:reply:70"] }),
     );
-    await world.store.inbox.accept(open);
-    await world.store.inbox.saveTurn({ keys: [open.key], address: open.address, attempts: 1 });
+    await world.leaveBegun([open]);
     const { platform } = world.platform;
     let found: readonly string[] = [];
     world.assistant.addPlatform({
@@ -156,13 +153,24 @@ describe("open turns", () => {
 
 const world = worldOfEachTest();
 
+/** Fails the next write of this kind, as while the store is away for a moment. */
+function failOnce(kind: RunWrite["kind"], key?: string): void {
+  const { inbox } = world.store;
+  const write = inbox.write.bind(inbox);
+  let isAway = true;
+  vi.spyOn(inbox, "write").mockImplementation(async (attempt, what) => {
+    if (!isAway || what.kind !== kind || (key ?? attempt.key) !== attempt.key)
+      return await write(attempt, what);
+    isAway = false;
+    throw new ParleyError("store-unavailable", "away for a moment");
+  });
+}
+
 it("a stored answer that is shown again names its messages of now before earlier ones are removed", async () => {
   const event = message("hello");
-  // Its run ended before it had saved the address with this message.
-  const answer = answerTo(event, { attempt: 1, shownAs: ["fake:reply:70"] });
-  const { id } = answer;
-  await world.store.conversations.append(event.conversationId, answer);
   await world.leaveBegun([event], { message: 71 });
+  // Its run ended before it had saved the address with this message.
+  await leaveEnded(world.store.inbox, event, { shownAs: ["fake:reply:70"] });
   const { platform } = world.platform;
   let shownAs: readonly string[] | undefined;
   world.assistant.addPlatform({
@@ -174,20 +182,18 @@ it("a stored answer that is shown again names its messages of now before earlier
         async show() {
           // The platform saves it again until that succeeds.
           const save = () => hooks.saveAddress({ ...address, message: 72 });
-          const { conversations } = world.store;
-          vi.spyOn(conversations, "setShownAs").mockRejectedValueOnce(
-            new ParleyError("store-unavailable", "full for a moment"),
-          );
+          failOnce("address");
           await save().catch(save);
           // The platform removes the others now, and another process learns of it.
-          shownAs = (await world.store.conversations.find(event.conversationId, id))?.shownAs;
+          const answer = await world.store.conversations.find(event.conversationId, `${event.key}/answer`);
+          shownAs = answer?.shownAs;
         },
       };
     },
   });
   await world.recover();
   expect(shownAs).toEqual(["fake:reply:72"]);
-  expect(world.platform.replies).toMatchObject([{ text: "The answer.", state: "finished" }]);
+  expect(world.platform.replies).toMatchObject([{ text: "stored before the crash", state: "finished" }]);
 });
 
 describe("after an outage", () => {
@@ -198,50 +204,59 @@ describe("after an outage", () => {
     await world.ask("one");
     await world.ask("two");
     expect(world.platform.replies.map(({ text }) => text)).toEqual(["you said: one", "you said: two"]);
-    expect(await world.store.inbox.listOpen()).toEqual([]);
+    expect(await world.store.inbox.open()).toEqual([]);
   });
 
-  it.each([0, 1, 3, 4, 60])(
-    "a stored answer is shown after %d attempts, and nothing is asked again",
-    async (attempts) => {
-      const event = await world.ask("asked");
-      await world.store.inbox.reopen(event.key, "retry");
-      const address = { at: "c1", message: 77 };
-      if (attempts > 0) await world.store.inbox.saveTurn({ keys: [event.key], address, attempts });
-      await world.recover(world.restart());
-      expect(world.gateway.requests).toHaveLength(1);
-      expect(world.platform.replies.at(-1)).toMatchObject({ text: "you said: asked", state: "finished" });
-      expect(world.platform.replies).toHaveLength(attempts > 0 ? 2 : 1);
-      expect(await world.store.inbox.listOpen()).toEqual([]);
+  it.each([0, 1, 2])("a stored answer is shown in try %d to show it, and nothing is asked", async (tries) => {
+    const event = message("asked");
+    await world.leaveBegun([event], { attempts: 4 });
+    await leaveEnded(world.store.inbox, event);
+    for (let n = 0; n < tries; n++) await beginAgain(world.store.inbox, event);
+    await world.recover(world.restart());
+    expect(world.gateway.requests).toEqual([]);
+    expect(world.platform.replies).toMatchObject([
+      { address: { message: 7 }, text: "stored before the crash", state: "finished" },
+    ]);
+    expect(await world.store.inbox.open()).toEqual([]);
+  });
+
+  it("an answer that ends the process whenever it is shown is given up at last, and kept", async () => {
+    const event = message("asked");
+    await world.leaveBegun([event]);
+    await leaveEnded(world.store.inbox, event);
+    for (let n = 0; n < 99; n++) await beginAgain(world.store.inbox, event);
+    await world.recover(world.restart());
+    expect(world.platform.replies).toMatchObject([{ state: "failed", failure: { retryKey: event.key } }]);
+    expect(await world.log()).toEqual(["assistant: stored before the crash"]);
+    expect(await world.store.inbox.open()).toEqual([]);
+  });
+
+  it("an answer that is given up while the platform is away is given up later", async () => {
+    const event = message("asked");
+    await world.leaveBegun([event]);
+    await leaveEnded(world.store.inbox, event);
+    for (let n = 0; n < 99; n++) await beginAgain(world.store.inbox, event);
+    world.platform.failToShow(new ParleyError("platform-unreachable", "away"));
+    await world.assistant.recover("fake");
+    await world.clock.advance(1000);
+    expect(await world.store.inbox.open()).toHaveLength(1);
+    world.platform.failToShow(undefined);
+    await world.settled();
+    expect(world.platform.replies.at(-1)?.state).not.toBe("open");
+    expect(await world.store.inbox.open()).toEqual([]);
+  });
+
+  it.each(["end", "close"] as const)(
+    "of the store at its write %s, a turn is answered once, in the same reply",
+    async (kind) => {
+      failOnce(kind);
+      await world.ask("hello");
+      expect(world.platform.replies.at(-1)).toMatchObject({ text: "you said: hello", state: "finished" });
+      expect(world.platform.replies).toHaveLength(1);
+      expect(await world.log()).toEqual(["user: hello", "assistant: you said: hello"]);
+      expect(await world.store.inbox.open()).toEqual([]);
     },
   );
-
-  it("what was sealed while its answer was being stored shows the answer in the end", async () => {
-    const event = await world.ask("asked");
-    const [kept] = (await world.store.conversations.recent("fake:c1", { maxMessages: 1 })).slice(-1);
-    await world.store.inbox.reopen(event.key, "retry");
-    await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "c1", message: 7 }, attempts: 4 });
-    // It is not there yet when it is first looked for.
-    vi.spyOn(world.store.conversations, "find").mockResolvedValueOnce(undefined);
-    for (let round = 0; round < 2; round++) {
-      await world.recover();
-    }
-    expect(kept?.outcome).toBe("complete");
-    expect(world.platform.replies.at(-1)).toMatchObject({ text: "you said: asked", state: "finished" });
-    expect(await world.store.inbox.listOpen()).toEqual([]);
-  });
-
-  it("an answer whose showing fails again and again is sealed at last", async () => {
-    const event = await world.ask("asked");
-    await world.store.inbox.reopen(event.key, "retry");
-    await world.store.inbox.saveTurn({
-      keys: [event.key],
-      address: { at: "c1", message: 77 },
-      attempts: 100,
-    });
-    await world.recover(world.restart());
-    expect(world.platform.replies.at(-1)).toMatchObject({ state: "failed" });
-  });
 
   describe("/chat outside a conversation", () => {
     const goOn = "The conversation is open. Go on there.";
@@ -261,20 +276,15 @@ describe("after an outage", () => {
       });
     }
 
-    it.each([2, 4])(
-      "that ended with its process in attempt %d says that its thread is open",
-      async (attempts) => {
-        const openThread = forgetThreads();
-        const event = chat();
-        await world.answered(event);
-        await world.store.inbox.reopen(event.key, "retry");
-        await world.store.inbox.saveTurn({ keys: [event.key], address: { at: "x", message: 77 }, attempts });
-        await world.recover(world.restart());
-        expect(world.platform.replies.at(-1)).toMatchObject({ text: goOn, state: "finished" });
-        expect(openThread).toHaveBeenCalledTimes(1);
-        expect(world.gateway.requests).toHaveLength(1);
-      },
-    );
+    it("whose result is shown again says that its thread is open", async () => {
+      const openThread = forgetThreads();
+      const event = chat();
+      failOnce("close", event.key);
+      await world.answered(event);
+      expect(world.platform.replies.find(({ text }) => text === goOn)).toMatchObject({ state: "finished" });
+      expect(openThread).toHaveBeenCalledTimes(1);
+      expect(world.gateway.requests).toHaveLength(1);
+    });
 
     it("whose message is refused as busy is answered by Retry", async () => {
       let isFull = true;
@@ -295,17 +305,8 @@ describe("after an outage", () => {
     it("that ended before its result was stored finds the thread by the message that it began with", async () => {
       const openThread = forgetThreads();
       const event = chat();
-      const { conversations } = world.store;
-      const append = conversations.append.bind(conversations);
-      let isOut = true;
-      vi.spyOn(conversations, "append").mockImplementation((id, stored) =>
-        isOut && stored.turnKey === event.key
-          ? Promise.reject(new ParleyError("store-unavailable", "out"))
-          : append(id, stored),
-      );
+      failOnce("end", event.key);
       await world.answered(event);
-      isOut = false;
-      expect(await world.recover(world.restart())).toBe(1);
       expect(world.platform.replies.map(({ text }) => text)).toContain("you said: let us talk");
       expect(world.platform.replies.find(({ text }) => text === goOn)).toMatchObject({ state: "finished" });
       expect(openThread).toHaveBeenCalledTimes(1);
@@ -325,9 +326,8 @@ it("the messages of other turns, open or answered, are told from the turn's own 
   const { store } = world;
   const { platform } = createFakePlatform();
   const [own, open, answered] = [message("own"), message("open"), message("answered")];
-  for (const event of [own, open]) await store.inbox.accept(event);
-  await store.inbox.saveTurn({ keys: [own.key], address: { at: "c1", message: 1 }, attempts: 1 });
-  await store.inbox.saveTurn({ keys: [open.key], address: { at: "c1", message: 2 }, attempts: 1 });
+  await world.leaveBegun([own], { message: 1 });
+  await world.leaveBegun([open], { message: 2 });
   for (const [event, shownAs] of [
     [own, "own again"],
     [answered, "answer"],

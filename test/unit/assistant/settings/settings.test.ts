@@ -153,7 +153,7 @@ describe("layers", () => {
       await expect(world.assistant.receive(message("hi", { origin: inChannel }))).rejects.toMatchObject({
         code: "access-denied",
       });
-      expect(await world.store.inbox.listOpen()).toEqual([]);
+      expect(await world.store.inbox.open()).toEqual([]);
       const by = { platform: "fake", author: ada, origin: inChannel };
       await expect(world.assistant.press({ kind: "retry", key: "fake:1" }, by)).rejects.toMatchObject({
         code: "access-denied",

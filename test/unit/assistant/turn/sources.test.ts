@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { AnswerSource, ChatEvent } from "../../../../src/core/gateway.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import { messageIds } from "../../../../src/assistant/turn/stored-messages.ts";
+import { messageIds } from "../../../../src/core/message-ids.ts";
 import { message } from "../../../support/fakes.ts";
+import { leaveEnded } from "../../../support/left-turns.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 const one = { url: "https://pages.example/1", title: "One" };
@@ -32,7 +33,7 @@ describe("the sources of an answer", () => {
   }
 
   const storedAnswer = async (key: string) =>
-    await world.store.conversations.find("fake:c1", messageIds.complete(key));
+    await world.store.conversations.find("fake:c1", messageIds.answer(key));
 
   async function press(kind: "continue" | "regenerate"): Promise<void> {
     expect(await world.assistant.press(world.button(kind), ada)).toEqual({ kind: "done" });
@@ -68,16 +69,9 @@ describe("the sources of an answer", () => {
   it("are shown again after a crash between storing and showing the answer", async () => {
     const event = message("Count.");
     await world.leaveBegun([event], { message: 1 });
-    await world.store.conversations.append("fake:c1", {
-      id: messageIds.complete(event.key),
-      role: "assistant",
-      turnKey: event.key,
-      attempt: 1,
+    await leaveEnded(world.store.inbox, event, {
       parts: [{ kind: "text", text: "One." }],
       sources: [one, two],
-      createdAt: Date.now(),
-      estimatedTokens: 1,
-      outcome: "complete",
     });
     expect(await world.recover()).toBe(1);
     expect(world.platform.replies.at(-1)).toMatchObject({ text: "One.", sources: [one, two] });

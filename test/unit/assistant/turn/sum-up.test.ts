@@ -1,9 +1,9 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { Origin } from "../../../../src/core/events.ts";
 import type { ChatEvent, ChatRequest, Model } from "../../../../src/core/gateway.ts";
 import type { WorldOptions } from "../../../support/assistant-world.ts";
-import { ada, bo, said } from "../../../support/fakes.ts";
+import { ada, bo, message, said } from "../../../support/fakes.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 const small: Model = { id: "small", contextLength: 8000, capabilities: { chats: true } };
@@ -273,16 +273,20 @@ describe("where no summary is made", () => {
     expect(lastReply()).toMatchObject({ text: factOf(3), notices: [expect.stringMatching(/left out\.$/)] });
   });
 
-  it("because the store is away, the turn fails as wherever the store is read", async () => {
+  it("because the store is away, the turn waits for it as wherever the store is read", async () => {
     await talk(500, textOf);
     const away = () => Promise.reject(new ParleyError("store-unavailable", "away"));
     const { conversations } = world.store;
     const before = { ...conversations };
     Object.assign(conversations, { sumUp: away, summary: away });
-    await world.ask("and now?");
-    Object.assign(conversations, before);
-    expect(lastReply()).toMatchObject({ text: "", state: "failed" });
+    await world.assistant.receive(message("and now?"));
+    await world.passingTime(
+      vi.waitFor(() => expect(lastReply()).toMatchObject({ text: "", state: "abandoned" })),
+    );
     expect(world.gateway.requests).toEqual([]);
+    Object.assign(conversations, before);
+    await world.settled();
+    expect(lastReply()).toMatchObject({ state: "finished" });
   });
 
   it("because it is stopped meanwhile, the turn ends as any other", async () => {

@@ -6,6 +6,7 @@ import { toAskModal } from "../../../../src/platforms/discord/press/call-intake.
 import { toFormModal, toFormSelect } from "../../../../src/platforms/discord/press/form-modal.ts";
 import { readModal, readSelect } from "../../../simulators/discord/modals.ts";
 import { type Harness, startHarness, until } from "./harness.ts";
+import { doNothing } from "../../../support/empty-result.ts";
 
 describe("form modals", () => {
   const field = (name: string, more: Partial<FormField> = {}): FormField => ({
@@ -105,8 +106,6 @@ describe("form modals", () => {
 });
 
 describe("ask modals", () => {
-  const run = () => Promise.resolve();
-
   const translate = defineCommand({
     name: "translate",
     description: "Translates a text",
@@ -123,7 +122,7 @@ describe("ask modals", () => {
       fills: { text: "text" },
       asks: ["language", "tone", "variants", "private"],
     },
-    run,
+    run: doNothing,
   });
 
   describe("ask modal", () => {
@@ -178,7 +177,7 @@ describe("ask modals", () => {
         options: Object.fromEntries(names.map((name) => [name, option])),
         visibility: "public",
         messageCommand: { label: "l".repeat(32), asks: names },
-        run,
+        run: doNothing,
       });
       expect(readModal({ ...toAskModal(longest, target) }).inputs).toHaveLength(5);
     });

@@ -14,6 +14,7 @@ import { fillModal, toSeenModal } from "../../../simulators/slack/modal.ts";
 import type { Person } from "../../../simulators/slack/person.ts";
 import type { SimulatedChannel } from "../../../simulators/slack/simulator.ts";
 import { openSlackHarness, type SlackHarness } from "../../../support/slack-harness.ts";
+import { doNothing } from "../../../support/empty-result.ts";
 
 describe("form modals", () => {
   const memory = { key: "k", channel: "C1", responseUrl: `https://hooks.example.com/${"r".repeat(200)}` };
@@ -152,7 +153,7 @@ describe("message commands", () => {
       },
       visibility: "private",
       messageCommand: { label: "Translate this", fills: { text: "text" }, asks: ["language"] },
-      run: () => Promise.resolve(),
+      run: doNothing,
     });
     return createCommandSet([command]);
   }

@@ -10,6 +10,7 @@ import { botScopes, createManifest } from "../../../../src/platforms/slack/insta
 import { createSlackSimulator, type SlackSimulator } from "../../../simulators/slack/simulator.ts";
 import { allCommands, allCommands as commands } from "../../../support/commands.ts";
 import { runDoctorChecks } from "../../../support/run-checks.ts";
+import { doNothing } from "../../../support/empty-result.ts";
 
 describe("the manifest", () => {
   interface Manifest {
@@ -57,7 +58,7 @@ describe("the manifest", () => {
       description: "Says what there is",
       options: {},
       visibility: "private",
-      run: () => Promise.resolve(),
+      run: doNothing,
     });
     const set = createCommandSet([topic]);
     expect(() => createManifest(set, { socketMode: true })).toThrow(/SLACK_COMMAND_PREFIX/);
@@ -70,7 +71,7 @@ describe("the manifest", () => {
       description: "Too long with a prefix",
       options: {},
       visibility: "public",
-      run: () => Promise.resolve(),
+      run: doNothing,
     });
     const set = createCommandSet([long]);
     expect(() => createManifest(set, { socketMode: true })).not.toThrow();

@@ -211,25 +211,3 @@ test("that failed is answered anew by Retry", async () => {
   await run(true, "secret");
   expect(told()).toEqual([expect.stringContaining("The gateway is away."), "secret"]);
 });
-
-test("that failed for a moment shows nothing, and is answered by the next run", async () => {
-  await ana.usesCommand("/ask", 'prompt:"why?" private:true', { channel: channel.id });
-  const { address } = await harness.slack.waitFor("the event", () => harness.receiver.events[0]);
-  let saved = address;
-  const open = () =>
-    harness.platform.openReply(saved, {
-      isResumed: saved !== address,
-      saveAddress: async (grown) => void (saved = grown),
-    });
-  const first = open();
-  await first.show();
-  await first.fail({ text: "The store is away.", retryKey: "k", isTemporary: true });
-  const next = open();
-  await next.show();
-  next.write({ text: "Because." });
-  await next.finish();
-  const words = harness.slack.everything().filter(({ author }) => author === "Parley");
-  expect(words.map(({ text }) => text).filter((text) => !text.includes("Working on it"))).toEqual([
-    "Because.",
-  ]);
-});

@@ -462,7 +462,7 @@ describe("when edits are short", () => {
       isStoreAway = true;
       slack.limit("chat.update", 0);
       // Its end waits for room to edit, which comes later.
-      run.fail({ text, isTemporary: true }).catch(() => undefined);
+      run.fail({ text }).catch(() => undefined);
       await slack.waitFor(text, () => channel.saidByBot().some((message) => message.text.includes(text)));
       run.abandon();
     }

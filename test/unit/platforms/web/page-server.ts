@@ -17,8 +17,7 @@ import { createWebPlatform, type WebPlatform } from "../../../../src/platforms/w
 import { silentLog } from "../../../support/silent-log.ts";
 import type { ItemView, ListStateView, SnapshotView } from "../../../../src/platforms/web/views.ts";
 import { createFakeReceiver, type FakeReceiver } from "./fake-receiver.ts";
-
-const run = () => Promise.resolve();
+import { doNothing } from "../../../support/empty-result.ts";
 
 /** Two commands, with every kind of option. */
 export const testCommands = createCommandSet([
@@ -33,9 +32,9 @@ export const testCommands = createCommandSet([
       private: { kind: "boolean", description: "Only you see it" },
     },
     visibility: "public",
-    run,
+    run: doNothing,
   }),
-  defineCommand({ name: "models", description: "List", options: {}, visibility: "private", run }),
+  defineCommand({ name: "models", description: "List", options: {}, visibility: "private", run: doNothing }),
 ]);
 
 interface Answer {

@@ -1,0 +1,91 @@
+import { isParleyError, ParleyError } from "../../core/errors.ts";
+import type { InboxRecord } from "../../core/inbox.ts";
+import type { Reply } from "../../core/platform.ts";
+
+/** An attempt that runs in this process. */
+export interface ActiveTurn {
+  /** The key of the turn. */
+  readonly key: string;
+  readonly attempt: number;
+  readonly signal: AbortSignal;
+  /** Whether this process still has the conversation, also if it was paused meanwhile. */
+  readonly isFresh: () => boolean;
+  /** The reply once it is open. If it is set after the turn was abandoned, it is abandoned at once. */
+  reply: Reply | undefined;
+  /** Makes it show and write nothing more, because another attempt continues. */
+  abandon(reason: ParleyError): void;
+  /**
+   * Lets it end as stopped, with the words that people have seen. Resolves when its end is stored, or when it
+   * is over without one.
+   */
+  stop(by: string): Promise<void>;
+  /** Its end is stored, or will not be. */
+  ended(): void;
+  /** Ends it, or leaves it to another attempt, where its record says so. */
+  notice(record: InboxRecord | undefined): void;
+}
+
+/** The error `cancelled` for a turn that a person has stopped. */
+export function toStopped(by: string): ParleyError {
+  return new ParleyError("cancelled", "stopped by a person", {
+    detail: { because: "stopped", ...(by === "" ? {} : { by }) },
+  });
+}
+
+/** The error `cancelled` for a turn whose questions were deleted. */
+export function toWithdrawn(): ParleyError {
+  return new ParleyError("cancelled", "its message was deleted", { detail: { because: "deleted" } });
+}
+
+/** The error of an attempt that was overtaken by a change of its turn. */
+export function toOvertaken(): ParleyError {
+  return new ParleyError("stopping", "its turn was changed", { detail: { because: "changed" } });
+}
+
+/** Whether an attempt ended because another one continues, which is no failure. */
+export function isOvertaken(error: unknown): boolean {
+  return isParleyError(error, "stopping") && error.detail["because"] === "changed";
+}
+
+/** Starts to keep an attempt that runs. `state` is that of its record when it began. */
+export function createActiveTurn({
+  key,
+  attempt,
+  isFresh,
+}: Pick<ActiveTurn, "key" | "attempt" | "isFresh">): ActiveTurn {
+  const controller = new AbortController();
+  const ended = Promise.withResolvers<void>();
+  let isAbandoned = false;
+  let reply: Reply | undefined;
+  const abandon = (reason: ParleyError): void => {
+    isAbandoned = true;
+    reply?.abandon();
+    controller.abort(reason);
+  };
+  return {
+    key,
+    attempt,
+    isFresh,
+    signal: controller.signal,
+    get reply() {
+      return reply;
+    },
+    set reply(opened) {
+      reply = opened;
+      if (isAbandoned) opened?.abandon();
+    },
+    abandon,
+    stop(by) {
+      controller.abort(toStopped(by));
+      return ended.promise;
+    },
+    ended: () => ended.resolve(),
+    notice(record) {
+      const turn = record?.turn;
+      if (turn === undefined || turn.attempt !== attempt || turn.since >= attempt) {
+        abandon(toOvertaken());
+      } else if (turn.end?.isStored === false)
+        controller.abort(turn.end.kind === "withdrawn" ? toWithdrawn() : toStopped(turn.end.by ?? ""));
+    },
+  };
+}
