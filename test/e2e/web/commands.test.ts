@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { chunk, done, sse } from "../../simulators/gateway/corpus-row.ts";
 import { has } from "../../support/requirements.ts";
 import { answerAfter, attach, field, say, send, chooseInAccount } from "./page-story.ts";
@@ -40,7 +40,7 @@ describe.skipIf(!has("chromium"))("commands on the page", () => {
     await page.waitForURL((url) => url.href !== before);
     await answerAfter(page, 0);
     await page.locator(".bubble", { hasText: "Tell me of otters." }).waitFor();
-    expect(await page.locator(".message").count()).toBe(2);
+    await vi.waitFor(async () => expect(await page.locator(".message").count()).toBe(2));
     await page.getByRole("navigation").getByRole("link", { name: "Tell me of otters." }).waitFor();
     await page.goBack();
     await page.locator(".bubble", { hasText: "Where do I start?" }).waitFor();

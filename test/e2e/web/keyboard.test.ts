@@ -11,6 +11,24 @@ const focusedLabel = (page: Page) => page.evaluate("document.activeElement.getAt
 describe.skipIf(!has("chromium"))("the keyboard on the page", () => {
   const story = usePage();
 
+  it("moves into the menu of the account when its items have loaded; Escape leaves the list open", async () => {
+    const { page, problems } = await story.open({ viewport: { width: 360, height: 640 } });
+    const loading = Promise.withResolvers<void>();
+    await page.route(/account-menu\.js/, async (route) => {
+      await loading.promise;
+      await route.continue();
+    });
+    await page.getByRole("button", { name: "Conversations" }).click();
+    const account = page.getByRole("button", { name: "Account and settings: Local chats" });
+    await account.press("Enter");
+    loading.resolve();
+    await hasFocus(page.getByRole("menuitem", { name: "Settings" })).toBe(true);
+    await page.keyboard.press("Escape");
+    await hasFocus(account).toBe(true);
+    expect(await account.isVisible()).toBe(true);
+    expect(problems).toEqual([]);
+  });
+
   it("writes a question of several lines and reaches the answer, which is announced", async () => {
     const { page } = await story.open();
     await hasFocus(field(page)).toBe(true);

@@ -1,16 +1,18 @@
 import { html, Icon } from "./dom.js";
 import { translate } from "./words.js";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 
 /**
  * Shows what is in the menu of the account: settings, shortcuts, the theme of this browser, and the way out.
  * @param {object} props
  * @param {() => void} props.close
+ * @param {() => void} props.onReady called once, because the menu is open before its items are loaded
  * @param {() => void} props.onSettings
  * @param {() => void} props.onKeys
  * @param {(() => void) | undefined} props.onLogOut
  */
-export function AccountItems({ close, onSettings, onKeys, onLogOut }) {
+export function AccountItems({ close, onReady, onSettings, onKeys, onLogOut }) {
+  useEffect(onReady, []);
   /** @param {Parameters<typeof Icon>[0]["name"]} icon @param {string} label @param {() => void} onTake */
   const item = (icon, label, onTake) =>
     html`<button

@@ -12,7 +12,8 @@ import { useId, useRef, useState } from "preact/hooks";
  * @param {string} [props.name] a class of the menu
  * @param {{ current: HTMLButtonElement | null }} props.buttonRef
  * @param {() => void} [props.onOpen]
- * @param {(close: () => void) => unknown} props.children returns what is in it while it is open
+ * @param {(close: () => void, focusFirst: () => void) => unknown} props.children returns what is in it while it
+ *   is open. What loads later has the focus moved to it when it is there
  */
 export function Menu({ label, icon, text, role, name, buttonRef, onOpen, children }) {
   const id = useId();
@@ -72,6 +73,6 @@ export function Menu({ label, icon, text, role, name, buttonRef, onOpen, childre
       onToggle=${onToggle}
       onKeyDown=${onKey}
     >
-      ${isOpen && children(close)}
+      ${isOpen && children(close, () => focusAt(0))}
     </div>`;
 }

@@ -111,7 +111,8 @@ export function Sidebar(props) {
         text=${name}
         label=${translate("page.account.menu", { name })}
       >
-        ${(/** @type {() => void} */ close) => html`<${AccountItems} close=${close} ...${{ onSettings, onKeys, onLogOut }} />`}
+        ${(/** @type {() => void} */ close, /** @type {() => void} */ onReady) =>
+          html`<${AccountItems} ...${{ close, onReady, onSettings, onKeys, onLogOut }} />`}
       <//>
     </nav>
   `;
