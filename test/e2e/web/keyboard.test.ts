@@ -21,6 +21,12 @@ describe.skipIf(!has("chromium"))("the keyboard on the page", () => {
     await page.getByRole("button", { name: "Conversations" }).click();
     const account = page.getByRole("button", { name: "Account and settings: Local chats" });
     await account.press("Enter");
+    await expect.poll(() => account.getAttribute("aria-expanded")).toBe("true");
+    // The items have not loaded, so that the button still has the focus.
+    await page.keyboard.press("Escape");
+    await expect.poll(() => account.getAttribute("aria-expanded")).toBe("false");
+    expect(await account.isVisible()).toBe(true);
+    await account.press("Enter");
     loading.resolve();
     await hasFocus(page.getByRole("menuitem", { name: "Settings" })).toBe(true);
     await page.keyboard.press("Escape");

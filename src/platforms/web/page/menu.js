@@ -3,7 +3,8 @@ import { useId, useRef, useState } from "preact/hooks";
 
 /**
  * Shows a button that opens a menu beside it, over everything else. The arrow keys move between its buttons
- * and links. Escape, Tab and a click elsewhere close it.
+ * and links. Escape, Tab and a click elsewhere close it. The keys do the same while the button still has the
+ * focus, because what is in the menu has not loaded.
  * @param {object} props
  * @param {string} props.label
  * @param {Parameters<typeof Icon>[0]["name"]} props.icon
@@ -38,7 +39,7 @@ export function Menu({ label, icon, text, role, name, buttonRef, onOpen, childre
   const onKey = (event) => {
     const index = entries().findIndex((entry) => entry === document.activeElement);
     if (event.key === "ArrowDown") focusAt(index + 1);
-    else if (event.key === "ArrowUp") focusAt(index - 1);
+    else if (event.key === "ArrowUp") focusAt(Math.max(index, 0) - 1);
     else if (event.key === "Home") focusAt(0);
     else if (event.key === "End") focusAt(-1);
     else if (event.key === "Escape") close();
@@ -59,6 +60,7 @@ export function Menu({ label, icon, text, role, name, buttonRef, onOpen, childre
       title=${label}
       aria-haspopup=${role === "menu" ? "menu" : undefined}
       aria-expanded=${isOpen ? "true" : "false"}
+      onKeyDown=${isOpen ? onKey : undefined}
     >
       <${Icon} name=${icon} />${text !== undefined && html`<span>${text}</span>`}
     </button>
