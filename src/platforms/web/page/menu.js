@@ -3,8 +3,7 @@ import { useId, useRef, useState } from "preact/hooks";
 
 /**
  * Shows a button that opens a menu beside it, over everything else. The arrow keys move between its buttons
- * and links. Escape, Tab and a click elsewhere close it. The keys do the same while the button still has the
- * focus, because what is in the menu has not loaded.
+ * and links. Escape, Tab and a click elsewhere close it.
  * @param {object} props
  * @param {string} props.label
  * @param {Parameters<typeof Icon>[0]["name"]} props.icon
@@ -13,8 +12,8 @@ import { useId, useRef, useState } from "preact/hooks";
  * @param {string} [props.name] a class of the menu
  * @param {{ current: HTMLButtonElement | null }} props.buttonRef
  * @param {() => void} [props.onOpen]
- * @param {(close: () => void, focusFirst: () => void) => unknown} props.children returns what is in it while it
- *   is open. What loads later has the focus moved to it when it is there
+ * @param {(close: () => void, focusFirst: () => void) => unknown} props.children returns what is in it while
+ *   it is open. Until that has loaded, the button has the focus and its keys
  */
 export function Menu({ label, icon, text, role, name, buttonRef, onOpen, children }) {
   const id = useId();
@@ -60,7 +59,7 @@ export function Menu({ label, icon, text, role, name, buttonRef, onOpen, childre
       title=${label}
       aria-haspopup=${role === "menu" ? "menu" : undefined}
       aria-expanded=${isOpen ? "true" : "false"}
-      onKeyDown=${isOpen ? onKey : undefined}
+      onKeyDown=${isOpen && onKey}
     >
       <${Icon} name=${icon} />${text !== undefined && html`<span>${text}</span>`}
     </button>
