@@ -99,6 +99,7 @@ async function lookUpAll(store: Store, keys: readonly string[]): Promise<Map<str
   const found = new Map<string, InboxRecord>();
   for (let from = 0; from < keys.length; from += 200)
     for (const entry of await store.inbox.read(keys.slice(from, from + 200)))
-      found.set(entry.event.key, entry);
+      // Nothing is to be answered for the key of a refused event.
+      if (entry.state !== "erased") found.set(entry.event.key, entry);
   return found;
 }
