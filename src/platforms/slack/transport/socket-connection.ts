@@ -17,7 +17,10 @@ interface SocketConnectionOptions extends ConnectionOptions {
  */
 const secondAfterMs = 10 * 60_000;
 const helloTimeoutMs = 20_000;
-/** Slack leaves TCP open for seconds after the close handshake, and the client waits for its end. */
+/**
+ * Slack leaves TCP open for seconds after the close handshake, and the client waits for its end. Nothing is
+ * delivered meanwhile if this is the only connection.
+ */
 const closeHandshakeMs = 100;
 
 /** Connects over Socket Mode, by two of Bolt's receivers on one app. */
@@ -111,7 +114,13 @@ function createSocket(
     },
   });
   const { client } = receiver;
+  let cancelEnd: (() => void) | undefined;
+  client.on("ws_message", (data: unknown) => {
+    // The client has closed it when this is called.
+    if (isFarewell(data)) cancelEnd = clock.after(closeHandshakeMs, () => void client.disconnect());
+  });
   client.on("disconnected", () => {
+    cancelEnd?.();
     if (!isOpen) return;
     isOpen = false;
     onChange();
@@ -164,4 +173,10 @@ function createSocket(
   }
 
   return { receiver, isOpen: () => isOpen, open, reopen, close };
+}
+
+/** Whether Slack says by this message that it ends the connection. */
+function isFarewell(data: unknown): boolean {
+  if (typeof data !== "string" || !/"type"\s*:\s*"disconnect"/.test(data)) return false;
+  return (JSON.parse(data) as { readonly type?: unknown }).type === "disconnect";
 }

@@ -226,6 +226,23 @@ test("commands and clicks never fail while Slack refreshes a connection", async 
   expect(slack.badAcks).toEqual([]);
 });
 
+test("the only connection is replaced at once, and not when Slack has ended TCP seconds later", async () => {
+  const platform = make();
+  const receiver = createSlackReceiver();
+  await platform.start(receiver, receiver);
+  const ada = slack.person("Ada");
+  const opened = () => slack.calls.filter(({ method }) => method === "apps.connections.open").length;
+  for (const opens of [2, 3]) {
+    const startedAt = clock.now();
+    slack.recycleConnections();
+    await slack.waitFor("the replacement", () => opened() === opens && slack.connections === 1);
+    expect(clock.now() - startedAt).toBeLessThan(2000);
+    const { kind } = await ada.usesCommand("/models", "", { channel: slack.channel("general", [ada]).id });
+    expect(kind).toBe("acknowledged");
+  }
+  expect(platform.health().state).toBe("ready");
+});
+
 test("a message comes again where its connection is refreshed before it is acknowledged", async () => {
   const receiver = createSlackReceiver();
   await startWithTwoConnections(receiver);
