@@ -8,10 +8,13 @@ import { slowdown } from "./cpu-time.ts";
 export async function longestTurnMs(work: () => Promise<unknown>): Promise<number> {
   let longest = 0;
   let before = threadMs();
-  const turnEnds = (): void => {
+  const measure = (): void => {
     const now = threadMs();
     longest = Math.max(longest, now - before);
     before = now;
+  };
+  const turnEnds = (): void => {
+    measure();
     next = setImmediate(turnEnds);
   };
   let next = setImmediate(turnEnds);
@@ -19,7 +22,7 @@ export async function longestTurnMs(work: () => Promise<unknown>): Promise<numbe
     await work();
     // What the work has done since the last turn counts too.
     await turnOfLoop();
-    turnEnds();
+    measure();
   } finally {
     clearImmediate(next);
   }
