@@ -5,7 +5,16 @@ import { messageIds } from "../core/message-ids.ts";
 import type { StoredMessage } from "../core/storage.ts";
 import type { Log } from "../core/telemetry.ts";
 import { inOrder } from "./conversation-index.ts";
-import { isOpen, keptMs, list, listRepeatable, orderOf, unlist, withoutWords } from "./inbox-record.ts";
+import {
+  eraseRecord,
+  isOpen,
+  keptMs,
+  list,
+  listRepeatable,
+  orderOf,
+  unlist,
+  withoutWords,
+} from "./inbox-record.ts";
 import { type Change, entryAt, type KeyValueStore } from "./key-value.ts";
 import { createLogPlanner } from "./log-plan.ts";
 import { createSlots, type Head } from "./slots.ts";
@@ -55,10 +64,10 @@ export async function migrateInbox(
   let count = 0;
   const conversations = new Set<string>();
   for await (const key of store.backend.keys("inbox")) {
-    const conversationId = await migrate(key);
-    if (conversationId === undefined) continue;
-    conversations.add(conversationId);
-    count++;
+    const migrated = await migrate(key);
+    if (migrated === undefined) continue;
+    conversations.add(migrated.conversationId);
+    if (migrated.isRewritten) count++;
   }
   for (const conversationId of conversations) await markLast(store, conversationId);
   for await (const key of store.backend.keys("turn"))
@@ -92,7 +101,13 @@ async function readTurns(store: KeyValueStore): Promise<Turns> {
   return { byKey, answeredIn };
 }
 
-/** Returns a function that rewrites a record, and resolves to its conversation if it was one of version 4. */
+/** A record that is not of version 4 any more. A start that was killed may have rewritten it before. */
+interface Migrated {
+  readonly conversationId: string;
+  readonly isRewritten: boolean;
+}
+
+/** Returns a function that rewrites a record of version 4. It resolves to `undefined` for a damaged one. */
 function createMigration(store: KeyValueStore, turns: Turns, retentionMs: number | undefined) {
   const planLog = createLogPlanner(store, retentionMs);
 
@@ -101,28 +116,38 @@ function createMigration(store: KeyValueStore, turns: Turns, retentionMs: number
     return ((await store.get<number>(space, id)) ?? -1) >= 0;
   }
 
-  /** Whether another event of an answered turn was edited, and the edit was not applied yet. */
-  async function hasEdited(key: string): Promise<boolean> {
+  /** What is to be known of the other events of a turn. Some may have been rewritten already. */
+  async function readOthers(key: string): Promise<Others> {
     const others = (turns.byKey.get(key)?.keys ?? []).filter((other) => other !== key);
-    const found = await store.observeAll(others.map(entryAt.event));
-    return found.some(({ value }) => {
-      const other = value as EarlierRecord | InboxRecord | undefined;
-      return other?.state === "edited" || (other?.state === "joined" && other.isInLog !== true);
-    });
+    const found = (await store.observeAll(others.map(entryAt.event))).map(
+      ({ value }) => value as EarlierRecord | InboxRecord | undefined,
+    );
+    return {
+      hasEdited: found.some(
+        (other) => other?.state === "edited" || (other?.state === "joined" && other.isInLog !== true),
+      ),
+      left: others.filter((_, index) => !isGone(found[index])),
+    };
   }
 
-  return async function migrate(key: string): Promise<string | undefined> {
+  return async function migrate(key: string): Promise<Migrated | undefined> {
     for (;;) {
       const at = entryAt.event(key);
       const { value, unchanged, damage } = (await store.observeAll([at]))[0] ?? {};
       // A damaged record stays, and is skipped as before.
       if (damage !== undefined || value === undefined || unchanged === undefined) return undefined;
       const before = value as EarlierRecord;
-      if (isMigrated(before, turns)) return undefined;
       const conversationId = storedIn(before.event);
+      if (isMigrated(before, turns)) return { conversationId, isRewritten: false };
       const isFiled = before.event.kind === "message" && (await isInLog(before.event, conversationId));
-      const isEdited = before.state === "answered" && (await hasEdited(key));
-      const record = toRecord(before, turns, { isFiled, isEdited });
+      const isJoined = turns.answeredIn.has(key) && !turns.byKey.has(key);
+      // The turn that it has left answers the others.
+      if (isJoined && before.state === "withdrawn") {
+        const failed = await store.writeIf([unchanged], eraseRecord(key, value as InboxRecord));
+        if (failed === undefined) return { conversationId, isRewritten: true };
+        continue;
+      }
+      const record = toRecord(before, turns, { isFiled, others: await readOthers(key) });
       const answer = before.stoppedAnswer?.message;
       const plan =
         answer === undefined
@@ -138,9 +163,21 @@ function createMigration(store: KeyValueStore, turns: Turns, retentionMs: number
         ...(plan?.changes ?? []),
       ];
       const failed = await store.writeIf([unchanged, ...(plan?.conditions ?? [])], changes);
-      if (failed === undefined) return conversationId;
+      if (failed === undefined) return { conversationId, isRewritten: true };
     }
   };
+}
+
+/** What is to be known of the other events of a turn. */
+interface Others {
+  /** Whether one was edited, and the edit was not applied yet. */
+  readonly hasEdited: boolean;
+  /** The keys of those that were not deleted. */
+  readonly left: readonly string[];
+}
+
+function isGone(record: EarlierRecord | InboxRecord | undefined): boolean {
+  return record === undefined || record.state === "withdrawn" || record.state === "erased";
 }
 
 /** Whether nothing of a record is of version 4. */
@@ -165,12 +202,13 @@ function isMigrated(record: EarlierRecord | InboxRecord, { byKey, answeredIn }: 
 function toRecord(
   before: EarlierRecord,
   { byKey, answeredIn }: Turns,
-  { isFiled, isEdited }: { readonly isFiled: boolean; readonly isEdited: boolean },
+  { isFiled, others }: { readonly isFiled: boolean; readonly others: Others },
 ): InboxRecord {
   const { event: earlier, acceptedAt, version = 0, attempts = 0, state, redo } = before;
   const { key } = earlier;
   const event = withoutEarlierFields(earlier);
   const isAsWritten = state === "edited";
+  const isEdited = state === "answered" && others.hasEdited;
   const base = {
     event: isFiled && !isAsWritten ? withoutWords(event) : event,
     acceptedAt,
@@ -183,7 +221,7 @@ function toRecord(
   const known = byKey.get(key);
   const attempt = Math.max(known?.attempts ?? 0, attempts);
   const turn: TurnState = {
-    keys: known?.keys ?? [key],
+    keys: [...(state === "withdrawn" ? [] : [key]), ...others.left],
     attempt,
     since: redo?.since ?? (isAsWritten || isEdited ? attempt : 0),
     openedAt: redo?.requestedAt ?? acceptedAt,
@@ -206,10 +244,18 @@ function toRecord(
       };
     }
     case "withdrawn":
+      // What is left of its questions is answered.
+      if (others.left.length > 0)
+        return {
+          ...base,
+          isInLog: true,
+          state: "open",
+          turn: { ...turn, since: attempt, again: { kind: "edit", isCounted: true } },
+        };
       return {
         ...base,
         state: "ending",
-        turn: { ...turn, keys: [], end: { kind: "withdrawn", at: acceptedAt, isStored: false } },
+        turn: { ...turn, end: { kind: "withdrawn", at: acceptedAt, isStored: false } },
       };
     case "answered":
       if (isEdited) return { ...base, state: "open", turn };
