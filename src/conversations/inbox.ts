@@ -17,6 +17,7 @@ import type { StoredMessage } from "../core/storage.ts";
 import type { Log } from "../core/telemetry.ts";
 import { systemClock } from "../support/clock.ts";
 import type { KeyedQueue } from "../support/queues.ts";
+import { createRecent } from "../support/recent.ts";
 import type { WriteCondition } from "./backend.ts";
 import { readMembers } from "./conversation-index.ts";
 import {
@@ -46,6 +47,9 @@ import { createRunWrites } from "./run-writes.ts";
 import type { Head } from "./slots.ts";
 
 const batchSize = 500;
+
+/** So many attempts run here at once at most without a read of their records for each write. */
+const maxRunning = 1000;
 
 /** More lost races in a row are a fault. */
 const maxConflicts = 100;
@@ -91,7 +95,7 @@ export function createInbox(options: InboxOptions): Inbox {
   /** Records as they were last read or written here, with the conditions that they are unchanged. */
   const seen = new WeakMap<InboxRecord, WriteCondition>();
   /** The records of attempts that run here, so that not each of their writes has to read them. */
-  const running = new Map<string, TurnRecord>();
+  const running = createRecent<TurnRecord>(maxRunning);
 
   async function observe(keys: readonly string[]): Promise<readonly Observed<InboxRecord>[]> {
     const found = (await store.observeAll(keys.map(entryAt.event))) as readonly Observed<InboxRecord>[];

@@ -469,7 +469,6 @@ export const indexes = {
   told: (period: string) => `${countedPrefix}told:${period}`,
   /** Usage on a day by person, channel, model, operation and measure. */
   usage: (day: string) => `${countedPrefix}usage:${day}`,
-  /** The index of a day's ratings, each with its person. */
   /** Ratings that an earlier version counted, which are erased with their person. */
   ratings: (day: string) => `${countedPrefix}ratings:${day}`,
   /** Days on which a person has used something, or that have an answer which the person has rated. */

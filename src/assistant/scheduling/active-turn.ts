@@ -47,7 +47,7 @@ export function isOvertaken(error: unknown): boolean {
   return isParleyError(error, "stopping") && error.detail["because"] === "changed";
 }
 
-/** Starts to keep an attempt that runs. `state` is that of its record when it began. */
+/** Keeps what this process knows of an attempt while it runs. */
 export function createActiveTurn({
   key,
   attempt,

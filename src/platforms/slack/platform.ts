@@ -100,10 +100,7 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
     deliversInOrder: appToken === undefined ? "never" : "to-one",
     async start(receiver, history) {
       // A start without Slack does not load its SDK.
-      const [{ createBolt }, { DurableApp }] = await Promise.all([
-        import("./transport/durable-app.ts"),
-        import("./transport/durable-app.ts"),
-      ]);
+      const { createBolt, DurableApp } = await import("./transport/durable-app.ts");
       const bolt = createBolt(apiUrl, log);
       const opening = await createConnection({
         bolt,
