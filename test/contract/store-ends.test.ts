@@ -1,9 +1,7 @@
 import { beforeEach, expect, it } from "vitest";
 import type { Store } from "../../src/conversations/open-store.ts";
-import type { IncomingMessage } from "../../src/core/events.ts";
-import type { Attempt, RunWrite } from "../../src/core/inbox.ts";
+import type { RunWrite } from "../../src/core/inbox.ts";
 import { messageIds } from "../../src/core/message-ids.ts";
-import type { StoredMessage } from "../../src/core/storage.ts";
 import { eventOf, messageOf } from "../support/store-samples.ts";
 import { describeStores } from "../support/stores.ts";
 import {
@@ -11,40 +9,24 @@ import {
   answerTurn,
   beginTurn,
   callOf,
+  createTurnSteps,
   deletionOf,
   editTo,
   endOf,
   openKeys,
   questionOf,
   stopOf,
+  unreadFile,
 } from "../support/turn-steps.ts";
 
 const id = "test:1";
-const file = { id: "f1", name: "notes.txt", source: {} };
-const withFile = (key: string, text: string): IncomingMessage => ({
-  ...eventOf(key, id),
-  text,
-  attachments: [file],
-});
 
 describeStores("the end of a turn", (current) => {
   let store: Store;
   beforeEach(async () => {
     store = await current().open();
   });
-  const recordOf = async (key: string) => (await store.inbox.read([key]))[0];
-  const wordsOf = ({ parts }: Pick<StoredMessage, "parts">) =>
-    parts.map((part) => ("text" in part ? part.text : part.kind)).join(" ");
-  const logOf = async () => (await store.conversations.recent(id, { maxMessages: 99 })).map(wordsOf);
-  const accept = async (...keys: string[]) => {
-    for (const key of keys) await store.inbox.accept(eventOf(key, id));
-  };
-  const begin = async (...keys: string[]) => {
-    await accept(...keys);
-    return await beginTurn(store.inbox, keys);
-  };
-  const write = async (attempt: Attempt, what: RunWrite) =>
-    (await store.inbox.write(attempt, what)).isWritten;
+  const { begin, logOf, recordOf, withFile, wordsIn, write } = createTurnSteps(id, () => store);
 
   it("is stored with its answer, is shown by whoever comes next, and is closed", async () => {
     const attempt = await begin("a", "b");
@@ -105,7 +87,7 @@ describeStores("the end of a turn", (current) => {
     for (const key of ["a", "b"])
       expect(await recordOf(key), key).toMatchObject({ isInLog: true, event: { text: "" } });
     // Its files can still be read when somebody asks for another answer.
-    expect(await recordOf("a")).toMatchObject({ event: { attachments: [file] } });
+    expect(await recordOf("a")).toMatchObject({ event: { attachments: [unreadFile] } });
   });
 
   it("of a call takes the words of an edit that came while it ran, and nothing else is kept of it", async () => {
@@ -181,7 +163,7 @@ describeStores("the end of a turn", (current) => {
       await write(attempt, { kind: "close" });
     };
     const versions = async () =>
-      (await store.conversations.find(id, messageIds.answer("a")))?.versions?.map(wordsOf);
+      (await store.conversations.find(id, messageIds.answer("a")))?.versions?.map(wordsIn);
     await again("second", "version");
     expect(await logOf()).toEqual(["text of a", "second", "words of later"]);
     expect(await versions()).toEqual(["the first words"]);

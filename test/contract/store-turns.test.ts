@@ -1,7 +1,5 @@
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { Store } from "../../src/conversations/open-store.ts";
-import type { IncomingMessage } from "../../src/core/events.ts";
-import type { Attempt, RunWrite } from "../../src/core/inbox.ts";
 import { messageIds } from "../../src/core/message-ids.ts";
 import type { StoredMessage } from "../../src/core/storage.ts";
 import { openRawStore } from "../support/raw-store.ts";
@@ -12,42 +10,26 @@ import {
   answerOf,
   answerTurn,
   beginTurn,
+  createTurnSteps,
   deletionOf,
   editTo,
   endOf,
   openKeys,
   questionOf,
   stopOf,
+  unreadFile,
 } from "../support/turn-steps.ts";
 
 const id = "test:1";
 const address = { message: "7" };
-const file = { id: "f1", name: "notes.txt", source: {} };
-const withFile = (key: string, text: string): IncomingMessage => ({
-  ...eventOf(key, id),
-  text,
-  attachments: [file],
-});
 
 describeStores("turns", (current) => {
   let store: Store;
   beforeEach(async () => {
     store = await current().open();
   });
-  const recordOf = async (key: string) => (await store.inbox.read([key]))[0];
+  const { accept, begin, logOf, recordOf, withFile, write } = createTurnSteps(id, () => store);
   const turnOf = async (key: string) => (await recordOf(key))?.turn;
-  const wordsOf = ({ parts }: Pick<StoredMessage, "parts">) =>
-    parts.map((part) => ("text" in part ? part.text : part.kind)).join(" ");
-  const logOf = async () => (await store.conversations.recent(id, { maxMessages: 99 })).map(wordsOf);
-  const accept = async (...keys: string[]) => {
-    for (const key of keys) await store.inbox.accept(eventOf(key, id));
-  };
-  const begin = async (...keys: string[]) => {
-    await accept(...keys);
-    return await beginTurn(store.inbox, keys);
-  };
-  const write = async (attempt: Attempt, what: RunWrite) =>
-    (await store.inbox.write(attempt, what)).isWritten;
 
   describe("accepted events", () => {
     it("are accepted once, also when their deliveries race", async () => {
@@ -161,7 +143,9 @@ describeStores("turns", (current) => {
       await store.inbox.accept(eventOf("b", id));
       const attempt = await beginTurn(store.inbox, ["a", "b"], { isAsked: false });
       expect(await logOf()).toEqual([]);
-      expect(await recordOf("a")).toMatchObject({ event: { text: "look at this", attachments: [file] } });
+      expect(await recordOf("a")).toMatchObject({
+        event: { text: "look at this", attachments: [unreadFile] },
+      });
       const messages = [
         { ...messageOf("said before"), room: { isApp: false } },
         { ...questionOf(withFile("a", "look at this"), "look at this, and its words") },

@@ -1,6 +1,7 @@
 import type { Clock } from "../../src/core/clock.ts";
 import type { Platform } from "../../src/core/platform.ts";
 import { systemClock } from "../../src/support/clock.ts";
+import { toWaits } from "./clock-waits.ts";
 
 /** So many milliseconds pass in one look at what is waited for. */
 const stepMs = 100;
@@ -101,35 +102,14 @@ export function createFlowingClock(onSkipped: (ms: number) => void = () => undef
     await skip(stepMs);
   }
 
+  const after: Clock["after"] = (ms, callback, { keepsAlive = true } = {}) => add(ms, callback, keepsAlive);
+
   return {
     now: () => Math.round(systemClock.now() + skippedMs),
     monotonic,
-    sleep(ms, signal) {
-      return new Promise((resolve, reject) => {
-        if (signal?.aborted === true) return reject(signal.reason as Error);
-        const abort = (): void => {
-          cancel();
-          reject(signal?.reason as Error);
-        };
-        const cancel = add(
-          ms,
-          () => {
-            signal?.removeEventListener("abort", abort);
-            resolve();
-          },
-          true,
-        );
-        signal?.addEventListener("abort", abort, { once: true });
-      });
-    },
-    after: (ms, callback, { keepsAlive = true } = {}) => add(ms, callback, keepsAlive),
+    after,
+    ...toWaits(after),
     every: (ms, callback) => add(ms, callback, false, ms),
-    timeout(ms) {
-      const controller = new AbortController();
-      const reason = new DOMException("The operation timed out.", "TimeoutError");
-      add(ms, () => controller.abort(reason), false);
-      return controller.signal;
-    },
     skip,
     step,
     async passing(work) {

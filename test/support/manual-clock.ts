@@ -1,4 +1,5 @@
 import type { Clock } from "../../src/core/clock.ts";
+import { toWaits } from "./clock-waits.ts";
 
 /** A clock that stands still until a test advances it. */
 export interface ManualClock extends Clock {
@@ -48,30 +49,14 @@ export function createManualClock(startAt = Date.UTC(2026, 0, 5, 12)): ManualClo
     elapsedMs = endMs;
   }
 
+  const after: Clock["after"] = (ms, callback) => add(ms, callback);
+
   return {
     now: () => startAt + Math.round(elapsedMs),
     monotonic: () => elapsedMs,
-    sleep(ms, signal) {
-      return new Promise((resolve, reject) => {
-        if (signal?.aborted === true) return reject(signal.reason as Error);
-        const abort = (): void => {
-          cancel();
-          reject(signal?.reason as Error);
-        };
-        const cancel = add(ms, () => {
-          signal?.removeEventListener("abort", abort);
-          resolve();
-        });
-        signal?.addEventListener("abort", abort, { once: true });
-      });
-    },
-    after: (ms, callback) => add(ms, callback),
+    after,
+    ...toWaits(after),
     every: (ms, callback) => add(ms, callback, ms),
-    timeout(ms) {
-      const controller = new AbortController();
-      add(ms, () => controller.abort(new DOMException("The operation timed out.", "TimeoutError")));
-      return controller.signal;
-    },
     advance: (ms) => fireUntil(elapsedMs + ms),
     async advanceToNext() {
       await settle();

@@ -2,6 +2,7 @@ import { AsyncResource } from "node:async_hooks";
 import type { Clock } from "../../src/core/clock.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { loopTime, onLoopTime } from "./loop-time.ts";
+import { toWaits } from "./clock-waits.ts";
 
 /**
  * Creates a clock on which waits are `factor` times shorter. It is for stories between real sockets, whose
@@ -25,30 +26,13 @@ export function createScaledClock(factor: number): Clock {
     return cancel;
   }
 
+  const after: Clock["after"] = (ms, callback) => add(ms, callback);
+
   return {
     now: () => systemClock.now(),
     monotonic,
-    sleep(ms, signal) {
-      return new Promise((resolve, reject) => {
-        if (signal?.aborted === true) return reject(signal.reason as Error);
-        const abort = (): void => {
-          cancel();
-          reject(signal?.reason as Error);
-        };
-        const cancel = add(ms, () => {
-          signal?.removeEventListener("abort", abort);
-          resolve();
-        });
-        signal?.addEventListener("abort", abort, { once: true });
-      });
-    },
-    after: (ms, callback) => add(ms, callback),
+    after,
+    ...toWaits(after),
     every: (ms, callback) => add(ms, callback, ms),
-    timeout(ms) {
-      const controller = new AbortController();
-      const reason = new DOMException("The operation timed out.", "TimeoutError");
-      add(ms, () => controller.abort(reason));
-      return controller.signal;
-    },
   };
 }

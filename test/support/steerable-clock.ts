@@ -1,5 +1,6 @@
 import type { Clock } from "../../src/core/clock.ts";
 import { systemClock } from "../../src/support/clock.ts";
+import { toWaits } from "./clock-waits.ts";
 
 /** The time of one Parley of several in a process. It goes on in real time, or faster, and can be held. */
 export interface SteerableClock extends Clock {
@@ -53,21 +54,8 @@ export function createSteerableClock(speed = 1): SteerableClock {
   return {
     now: () => startAt + Math.round(elapsed()),
     monotonic: elapsed,
-    sleep(ms, signal) {
-      return new Promise((resolve, reject) => {
-        if (signal?.aborted === true) return reject(signal.reason as Error);
-        const abort = (): void => {
-          cancel();
-          reject(signal?.reason as Error);
-        };
-        const cancel = after(ms, () => {
-          signal?.removeEventListener("abort", abort);
-          resolve();
-        });
-        signal?.addEventListener("abort", abort, { once: true });
-      });
-    },
     after,
+    ...toWaits(after),
     every(ms, callback) {
       let cancel: () => void;
       const next = (): void => {
@@ -82,13 +70,6 @@ export function createSteerableClock(speed = 1): SteerableClock {
       };
       next();
       return () => cancel();
-    },
-    timeout(ms) {
-      const controller = new AbortController();
-      after(ms, () => controller.abort(new DOMException("The operation timed out.", "TimeoutError")), {
-        keepsAlive: false,
-      });
-      return controller.signal;
     },
     hold() {
       isHeld = true;

@@ -1,5 +1,19 @@
-import { storedIn, type CommandCall, type IncomingEvent } from "../../src/core/events.ts";
-import type { Attempt, Change, Inbox, ResultKind, RunWrite, TurnEnd } from "../../src/core/inbox.ts";
+import type { Store } from "../../src/conversations/open-store.ts";
+import {
+  storedIn,
+  type CommandCall,
+  type IncomingEvent,
+  type IncomingMessage,
+} from "../../src/core/events.ts";
+import type {
+  Attempt,
+  Change,
+  Inbox,
+  InboxRecord,
+  ResultKind,
+  RunWrite,
+  TurnEnd,
+} from "../../src/core/inbox.ts";
 import { messageIds } from "../../src/core/message-ids.ts";
 import type { StoredMessage } from "../../src/core/storage.ts";
 import { eventOf, messageOf } from "./store-samples.ts";
@@ -116,4 +130,35 @@ export function againOf(
 export async function openKeys(inbox: Inbox, conversationId?: string): Promise<readonly string[]> {
   const open = conversationId === undefined ? await inbox.open() : await inbox.openIn(conversationId);
   return open.map(({ event }) => event.key);
+}
+
+/** A file that cannot be read until its turn runs. */
+export const unreadFile = { id: "f1", name: "notes.txt", source: {} };
+
+/** What is done and seen in one conversation of the store that is open then. */
+export function createTurnSteps(id: string, store: () => Pick<Store, "inbox" | "conversations">) {
+  const accept = async (...keys: string[]): Promise<void> => {
+    for (const key of keys) await store().inbox.accept(eventOf(key, id));
+  };
+  const wordsIn = ({ parts }: Pick<StoredMessage, "parts">): string =>
+    parts.map((part) => ("text" in part ? part.text : part.kind)).join(" ");
+  return {
+    accept,
+    wordsIn,
+    withFile: (key: string, text: string): IncomingMessage => ({
+      ...eventOf(key, id),
+      text,
+      attachments: [unreadFile],
+    }),
+    recordOf: async (key: string): Promise<InboxRecord | undefined> => (await store().inbox.read([key]))[0],
+    /** The words of each message in the log. */
+    logOf: async (): Promise<readonly string[]> =>
+      (await store().conversations.recent(id, { maxMessages: 99 })).map(wordsIn),
+    begin: async (...keys: string[]): Promise<Attempt> => {
+      await accept(...keys);
+      return await beginTurn(store().inbox, keys);
+    },
+    write: async (attempt: Attempt, what: RunWrite): Promise<boolean> =>
+      (await store().inbox.write(attempt, what)).isWritten,
+  };
 }
