@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Page } from "playwright-core";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { openConfiguredStore } from "../../../src/compose.ts";
 import { runAccountCommand } from "../../../src/platforms/web/accounts/account-commands.ts";
 import { createAccounts } from "../../../src/platforms/web/accounts/accounts.ts";
@@ -170,7 +170,9 @@ describe.skipIf(!has("chromium"))("accounts on the page", () => {
     await expect.poll(() => account(story, "list")).not.toContain("anna");
     await anna.reload();
     await anna.getByLabel("Name").waitFor();
-    await account(story, "add anna --password-stdin", "password of anna");
+    // The name is free when the chats are erased.
+    const again = () => account(story, "add anna --password-stdin", "password of anna");
+    await vi.waitFor(again, { timeout: 15_000, interval: 100 });
     await logIn(anna, "anna");
     await field(anna).waitFor();
     expect(await anna.locator(".conversations a").count()).toBe(0);
