@@ -9,6 +9,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createEmbeddedGateway } from "../../src/embedded-gateway/embedded-gateway.ts";
 import { fixture } from "../fixtures/fixtures.ts";
 import { createQuietLog } from "../support/quiet-log.ts";
+import { loopTime } from "../support/loop-time.ts";
 
 const key = "test-key";
 const log = createQuietLog();
@@ -288,7 +289,7 @@ describe("a message that is hard to search", () => {
     "is answered at once (%j)",
     async (bit) => {
       const content = `${bit.repeat(Math.ceil(2_000_000 / bit.length))}?`;
-      const startedAt = performance.now();
+      const startedAt = loopTime();
       for (const model of ["sandbox/chat", "sandbox/image"]) {
         const response = await post("/v1/chat/completions", {
           model,
@@ -297,7 +298,7 @@ describe("a message that is hard to search", () => {
         expect(response.status).toBe(200);
         await response.text();
       }
-      expect(performance.now() - startedAt).toBeLessThan(10_000);
+      expect(loopTime() - startedAt).toBeLessThan(10_000);
     },
   );
 });

@@ -15,6 +15,7 @@ import { startStallingProxy } from "../support/stalling-proxy.ts";
 import { bytesOfFolder } from "../support/store-bytes.ts";
 import { eventOf, freshId, messageOf } from "../support/store-samples.ts";
 import { storeServerContract } from "./store-server.ts";
+import { loopTime } from "../support/loop-time.ts";
 
 const password = "sesame-4711";
 const open = async (url: string, options: Partial<StoreOptions> = {}) => {
@@ -92,9 +93,9 @@ describe.skipIf(!has("redis"))("redis: the server", () => {
   it("that hangs is called unavailable within its deadline", async () => {
     const store = await open(url(), { deadlineMs: 150 });
     server.pause();
-    const began = performance.now();
+    const began = loopTime();
     await expect(store.ping()).rejects.toMatchObject({ code: "store-unavailable" });
-    expect(performance.now() - began).toBeLessThan(1000);
+    expect(loopTime() - began).toBeLessThan(1000);
     server.resume();
   });
 

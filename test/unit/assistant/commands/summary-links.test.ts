@@ -1,6 +1,7 @@
 import { Lexer, type Token, type Tokens } from "marked";
 import { describe, expect, it, test } from "vitest";
 import { addressesIn, linkSummary } from "../../../../src/assistant/commands/summarize-command.ts";
+import { cpuMsOf } from "../../../support/cpu-time.ts";
 
 const shown = "https://good.example/a?b=c";
 const known = await addressesIn([`see ${shown}, and (http://good.example/) or www.good.example.`]);
@@ -112,9 +113,10 @@ test("invented numbers are dropped", () => {
   );
 });
 
-test("long and hostile text takes little time", () => {
-  const startedAt = performance.now();
-  for (const piece of ["[1][", "[a](", "https://", "<", "a:", "[1,", "www.", `${shown} `, "\u{E000}"])
-    link(piece.repeat(4000));
-  expect(performance.now() - startedAt).toBeLessThan(1000);
+test("long and hostile text takes little time", async () => {
+  const work = () => {
+    for (const piece of ["[1][", "[a](", "https://", "<", "a:", "[1,", "www.", `${shown} `, "\u{E000}"])
+      link(piece.repeat(4000));
+  };
+  expect(await cpuMsOf(work, 1)).toBeLessThan(1000);
 });
