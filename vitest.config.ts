@@ -15,6 +15,8 @@ export default defineConfig({
     globalSetup: ["test/support/shared-servers.ts"],
     reporters: ["default", "./test/run-report.ts"],
     projects: [
+      // What the project says about itself: it runs in `npm run check`.
+      { extends: true, test: { name: "self", include: ["test/self/**/*.test.ts"] } },
       { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"] } },
       {
         extends: true,
