@@ -2,18 +2,11 @@ import type { Actor, Access, Asker } from "../core/access.ts";
 import type { Clock } from "../core/clock.ts";
 import type { HelpSettings } from "../core/command-services.ts";
 import type { Command } from "../core/command.ts";
-import { ParleyError } from "../core/errors.ts";
 import type { IncomingEvent } from "../core/events.ts";
 import type { Gateway } from "../core/gateway.ts";
 import type { Inbox } from "../core/inbox.ts";
 import type { SettingsStore } from "../core/layered-settings.ts";
-import type {
-  ConversationHistory,
-  OpenQuestion,
-  Platform,
-  ReceiveOptions,
-  Receiver,
-} from "../core/platform.ts";
+import type { ConversationHistory, OpenQuestion, Platform, Receiver } from "../core/platform.ts";
 import type { SpendingLedger } from "../core/spending.ts";
 import type { Archive, Conversations, ConversationLabels, ConversationQueue } from "../core/storage.ts";
 import { noTracer, type Log, type Meter, type Span, type Tracer } from "../core/telemetry.ts";
@@ -208,10 +201,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
     },
     // A message that a command starts in its caller's name is part of the command, so it is not counted.
     // Where it is refused, a Retry of the command sends it again.
-    receive(event) {
-      if (loop.isStopping()) throw new ParleyError("stopping", "the process is stopping");
-      return keep(event, { isCounted: false, canResend: true });
-    },
+    receive: (event) => keep(event, { isCounted: false, canResend: true }),
   });
   const loop: TurnLoop = createTurnLoop({ ...shared, attempts });
   const scheduling = { ...shared, loop };
@@ -221,17 +211,6 @@ export function createAssistant(options: AssistantOptions): Assistant {
     onSeen: ({ author }) => void seenNames.set(author.id, author.name),
   });
 
-  async function receive(
-    incoming: IncomingEvent,
-    { isForLater = false, ...receiveOptions }: ReceiveOptions = {},
-  ): Promise<"accepted" | "duplicate"> {
-    if (isForLater || !loop.isStopping()) return await keep(incoming, { ...receiveOptions, isCounted: true });
-    const refusal = new ParleyError("stopping", "the process is stopping");
-    // Messages are delivered again, or looked up after the next start.
-    if (incoming.kind === "message") throw refusal;
-    return await keep(incoming, { ...receiveOptions, isCounted: false, refusal });
-  }
-
   return {
     press: createPress({
       ...shared,
@@ -239,7 +218,7 @@ export function createAssistant(options: AssistantOptions): Assistant {
       forms: settings.forms,
     }),
     ...createMessageChanges({ ...scheduling, settings: options.settings }),
-    receive,
+    receive: (event, how) => keep(event, { ...how, isCounted: true }),
     recover: (platformId) => loop.round(platformId),
     async stop(stopOptions) {
       const abandoned = await loop.stop(stopOptions);

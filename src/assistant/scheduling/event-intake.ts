@@ -23,16 +23,14 @@ export interface IntakeLimits {
 
 /** How an event is taken in. */
 interface IntakeOptions extends ReceiveOptions {
-  /** The event counts against what its person may ask and spend. */
+  /** A person asks. Otherwise a command does in its caller's name, which was counted with the command. */
   readonly isCounted: boolean;
-  /** The error that refuses the event whatever the limits say. */
-  readonly refusal?: ParleyError;
 }
 
 interface EventIntakeOptions {
   readonly inbox: Pick<Inbox, "accept" | "read" | "refuse">;
   readonly queue: Pick<ConversationQueue, "isShared">;
-  readonly loop: Pick<TurnLoop, "inFlight" | "kick">;
+  readonly loop: Pick<TurnLoop, "inFlight" | "isStopping" | "kick">;
   /** Keeps the trace of an event until its turn begins. */
   readonly keepArrival: (key: string, arrival: Span) => void;
   readonly platforms: ReadonlyMap<string, Platform>;
@@ -51,6 +49,60 @@ interface EventIntakeOptions {
   onSeen(event: IncomingEvent): void;
 }
 
+/** The answer to a question about an event: whether it may go on, or the error that refuses it. */
+type Answer = "passed" | ParleyError;
+
+/** What is known of an event when it comes. An answer is absent until it was asked for. */
+export interface IntakeFacts {
+  readonly isCounted: boolean;
+  /** Where it is not kept now, it is delivered again, looked up, or sent again by its command. */
+  readonly comesAgain: boolean;
+  /** This process begins nothing more, and the event is not to be kept for another one. */
+  readonly isClosed: boolean;
+  /** Messages that were sent before it may still come. */
+  readonly mayOvertake: boolean;
+  /** Whether the operator and the place allow it. */
+  readonly rules?: Answer;
+  /** Whether this process has room for it. `known`: it has accepted it before. */
+  readonly room?: Answer | "known";
+  /** Whether what it costs may be spent. */
+  readonly budget?: Answer;
+  /** Whether its person may ask once more in this minute. It is counted with the question. */
+  readonly rate?: Answer;
+}
+
+/** What is done with an event. */
+type Intake =
+  /** One more answer is needed. */
+  | { readonly kind: "ask"; readonly what: "rules" | "room" | "budget" | "rate" }
+  /** It is left to its next delivery: nothing is stored, and whether it is answered is not known. */
+  | { readonly kind: "leave"; readonly error: ParleyError }
+  /** Nothing is stored of it, because it is denied at each delivery. */
+  | { readonly kind: "deny"; readonly error: ParleyError }
+  /** It is refused for good, unless it is known. */
+  | { readonly kind: "refuse"; readonly error: ParleyError }
+  /** It is stored if it is absent. `waits`: its turn gives earlier messages a moment to come. */
+  | { readonly kind: "accept"; readonly waits: boolean };
+
+/** Decides what is done with an event. */
+export function decideIntake(facts: IntakeFacts): Intake {
+  const { isClosed, isCounted, mayOvertake, rules, room } = facts;
+  const stopping = (): ParleyError => new ParleyError("stopping", "the process is stopping");
+  if (isClosed && facts.comesAgain) return { kind: "leave", error: stopping() };
+  if (rules === undefined) return { kind: "ask", what: "rules" };
+  if (rules !== "passed") return { kind: "deny", error: rules };
+  if (isClosed) return { kind: "refuse", error: stopping() };
+  if (room === undefined) return { kind: "ask", what: "room" };
+  if (room !== "passed" && room !== "known") return { kind: "refuse", error: room };
+  // What was accepted before was counted then.
+  for (const what of isCounted && room === "passed" ? (["budget", "rate"] as const) : []) {
+    const answer = facts[what];
+    if (answer === undefined) return { kind: "ask", what };
+    if (answer !== "passed") return { kind: "refuse", error: answer };
+  }
+  return { kind: "accept", waits: mayOvertake };
+}
+
 /**
  * Returns a function that checks whether an event may be answered, accepts it durably and lets its turn
  * begin, also while the process stops. It throws as {@link Receiver.receive} does.
@@ -64,65 +116,100 @@ export function createEventIntake(options: EventIntakeOptions) {
    * A turn begins once what came before it in its conversation is accepted or refused, by this process
    * or another one. Otherwise it could be answered without a message before it.
    */
-  async function accept(
+  async function takeInOrder(
     incoming: IncomingEvent,
     how: IntakeOptions,
     arrival: Span,
   ): Promise<"accepted" | "duplicate"> {
     const decided = Promise.withResolvers<void>();
     const earlierDecided = inOrder.run(incoming.conversationId, () => decided.promise);
-    let event: IncomingEvent | undefined;
+    const event = toCallIfWritten(incoming, options.commands, platforms.get(incoming.platform));
+    let result: "accepted" | "duplicate";
     try {
-      event = await acceptUnlessRefused(incoming, how, decided.resolve);
+      result = await take(event, how, {
+        comesAgain: incoming.kind === "message" || !how.isCounted,
+        decided: decided.resolve,
+      });
     } finally {
       decided.resolve();
     }
-    if (event === undefined) return "duplicate";
+    if (result === "duplicate") return result;
     await earlierDecided;
     options.keepArrival(event.key, arrival);
     loop.kick(event);
-    return "accepted";
+    return result;
   }
 
-  /** Resolves to the event, or to `undefined` if it is a duplicate. It calls `decide` before a refusal. */
-  async function acceptUnlessRefused(
-    incoming: IncomingEvent,
+  /** Asks what the decision needs, and does it. It calls `decided` before a refusal. */
+  async function take(
+    event: IncomingEvent,
     how: IntakeOptions,
-    decide: () => void,
-  ): Promise<IncomingEvent | undefined> {
-    await options.expectAllowed(incoming);
-    options.onSeen(incoming);
-    const { isCounted } = how;
-    const isRedelivered = inFlight.has(incoming.key);
-    const busy = isRedelivered ? undefined : busyError(incoming);
-    const event = toCallIfWritten(incoming, options.commands, platforms.get(incoming.platform));
-    // It counts before it is durable, so that many events at once cannot exceed the limits together.
-    if (busy === undefined) inFlight.add(event);
-    let counted: Awaited<ReturnType<TurnRate["count"]>> | undefined;
+    { comesAgain, decided }: { readonly comesAgain: boolean; readonly decided: () => void },
+  ): Promise<"accepted" | "duplicate"> {
+    let facts: IntakeFacts = {
+      isCounted: how.isCounted,
+      comesAgain,
+      isClosed: loop.isStopping() && how.isForLater !== true,
+      mayOvertake: mayOvertake(event),
+    };
     let result: "accepted" | "duplicate" | undefined;
-    try {
-      let refusal = how.refusal ?? busy;
-      if (isCounted && !isRedelivered) refusal ??= await options.overBudget(event);
-      if (isCounted && !isRedelivered && refusal === undefined) {
+    let counted: Awaited<ReturnType<TurnRate["count"]>> | undefined;
+    const ask = {
+      async rules(): Promise<Answer> {
+        try {
+          await options.expectAllowed(event);
+        } catch (error) {
+          if (isParleyError(error, "access-denied")) return error;
+          throw error;
+        }
+        options.onSeen(event);
+        return "passed";
+      },
+      room: () => takeRoom(event),
+      budget: async (): Promise<Answer> => (await options.overBudget(event)) ?? "passed",
+      async rate(): Promise<Answer> {
         counted = await options.turnRate.count(event.author.id);
-        refusal = counted.refusal;
+        return counted.refusal ?? "passed";
+      },
+    };
+    try {
+      for (;;) {
+        const decision = decideIntake(facts);
+        switch (decision.kind) {
+          case "ask":
+            facts = { ...facts, [decision.what]: await ask[decision.what]() };
+            break;
+          case "leave":
+          case "deny":
+            throw decision.error;
+          case "refuse":
+            decided();
+            await refuse(event, decision.error, how);
+            return "duplicate";
+          case "accept":
+            result = await store(event, decision.waits);
+            return result;
+        }
       }
-      if (refusal !== undefined) {
-        decide();
-        await refuse(event, refusal, how);
-      }
-      const dueAt = mayComeLater(event) ? options.clock.now() + settleMs : undefined;
-      result = refusal === undefined ? await acceptDurably(inbox, event, options.clock, dueAt) : "duplicate";
-      inFlight.stored(event.key);
     } finally {
-      // It may be stored although the response of the store was lost.
-      if (result === undefined) loop.kick(event);
       if (result !== "accepted") {
-        if (!isRedelivered && busy === undefined) inFlight.delete(event.key);
+        if (facts.room === "passed") inFlight.delete(event.key);
         await counted?.undo();
       }
     }
-    return result === "accepted" ? event : undefined;
+  }
+
+  async function store(event: IncomingEvent, waits: boolean): Promise<"accepted" | "duplicate"> {
+    try {
+      const dueAt = waits ? options.clock.now() + settleMs : undefined;
+      const result = await acceptDurably(inbox, event, options.clock, dueAt);
+      inFlight.stored(event.key);
+      return result;
+    } catch (error) {
+      // It may be stored although the response of the store was lost.
+      loop.kick(event);
+      throw error;
+    }
   }
 
   /**
@@ -142,22 +229,24 @@ export function createEventIntake(options: EventIntakeOptions) {
     if (!isKnown) throw refusal;
   }
 
-  /** Whether messages that were sent before this one may still come. */
-  function mayComeLater({ kind, platform }: IncomingEvent): boolean {
+  function mayOvertake({ kind, platform }: IncomingEvent): boolean {
     if (kind !== "message") return false;
     const order = platforms.get(platform)?.deliversInOrder;
     return order === "never" || (order === "to-one" && queue.isShared);
   }
 
-  function busyError({ author, platform, address }: IncomingEvent): ParleyError | undefined {
+  /** It counts before it is durable, so that many events at once cannot exceed the limits together. */
+  function takeRoom(event: IncomingEvent): Answer | "known" {
+    const { author, platform, address, key } = event;
+    if (inFlight.has(key)) return "known";
     const waiting = inFlight.countOf(author.id);
     if (waiting >= limits.eventsPerPerson)
       return new ParleyError("busy", "too many events in flight for one person", { detail: { waiting } });
     // Behind a full delivery, an answer could not be shown for a long time.
-    const isFull = inFlight.size >= limits.events || platforms.get(platform)?.delivery?.isFull(address);
-    return isFull === true
-      ? new ParleyError("busy", "too many events in flight", { retryAfterMs: 60_000 })
-      : undefined;
+    if (inFlight.size >= limits.events || platforms.get(platform)?.delivery?.isFull(address) === true)
+      return new ParleyError("busy", "too many events in flight", { retryAfterMs: 60_000 });
+    inFlight.add(event);
+    return "passed";
   }
 
   return async (incoming: IncomingEvent, how: IntakeOptions): Promise<"accepted" | "duplicate"> => {
@@ -171,7 +260,7 @@ export function createEventIntake(options: EventIntakeOptions) {
     return await inTurn({ turn: key, span: arrival }, async () => {
       let outcome: string | undefined;
       try {
-        const result = await accept(incoming, how, arrival);
+        const result = await takeInOrder(incoming, how, arrival);
         log.debug({ platform, kind, result, conversation: conversationId }, "event received");
         options.meter({ kind: "accepted", platform });
         span.set({ "parley.result": result });
