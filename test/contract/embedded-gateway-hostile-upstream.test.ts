@@ -100,6 +100,7 @@ describe("headers of an upstream", () => {
     expect(await isServing(url)).toBe(true);
   });
 
+  // Attack: Have a browser run an upstream's answer. What holds: only text types pass, `nosniff`.
   it("do not make a browser run its answer", async () => {
     const upstream = await startUpstream({
       headers: { "content-type": "text/html" },
@@ -128,6 +129,8 @@ describe("headers of an upstream", () => {
   });
 });
 
+// Attack: Fill memory with an endless answer, event, header, error, list or redirect. What holds:
+// bounds of `max_tokens` and fixed caps; the request is ended, and the answer says so.
 describe("an endless answer", () => {
   it("ends with an error, and the upstream's request ends", async () => {
     const maxBytes = 130_000_000;

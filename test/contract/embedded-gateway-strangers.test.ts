@@ -68,6 +68,8 @@ describe("a gateway with several keys", () => {
   });
 });
 
+// Attack: Reach a gateway without keys from elsewhere: `Host: localhost`, a proxy, DNS rebinding.
+// What holds: both ends and the bind must be loopback, nothing forwarded, a loopback Host.
 describe("a gateway without keys", () => {
   it("serves this machine only, whatever the Host header says", async () => {
     const { url, port } = await start();
@@ -92,6 +94,8 @@ describe("a gateway without keys", () => {
     );
   });
 
+  // Attack: Drive it from a web site, also by a form without preflight. What holds: foreign
+  // `Origin` and `Sec-Fetch-Site` are refused on all paths; no CORS.
   it.each([
     [{ origin: "https://evil.example" }],
     [{ origin: "null" }],
@@ -126,6 +130,8 @@ describe("a gateway without keys", () => {
   });
 });
 
+// Attack: Slow headers or bodies, many connections, large uploads without a key. What holds:
+// timeouts, a connection limit, 16 KiB of headers, 256 KiB of a refused body, no `100 Continue`.
 describe("a stranger without a key", () => {
   const open = async (port: number): Promise<{ socket: Socket; received: () => string }> => {
     let text = "";
@@ -200,6 +206,8 @@ describe("a stranger without a key", () => {
   });
 });
 
+// Attack: JSON bombs and prototype keys. What holds: depth and number of values are checked before
+// parsing; look-ups by own keys.
 describe("a JSON body", () => {
   const post = (url: string, body: string) =>
     send(
@@ -238,6 +246,8 @@ describe("a JSON body", () => {
   });
 });
 
+// Attack: Bodies of a key that hold the gateway's memory and do not arrive. What holds: a share for
+// each key; while another key's wait, one has ten seconds.
 describe("bodies of a key that do not arrive", () => {
   it("keep those of another waiting for ten seconds each at most, and it is told so", async () => {
     const clock = createManualClock();

@@ -234,6 +234,7 @@ describeStores("settings and conversations", (current) => {
       expect(Buffer.from(kept?.bytes ?? []).equals(bytes)).toBe(true);
     });
 
+    // Attack: Blob names that lead out of their folder.
     it("has no blob by another name than its hash", async () => {
       for (const name of [
         "../../../etc/passwd",

@@ -119,6 +119,7 @@ const childScript = fileURLToPath(new URL("copy-child.ts", import.meta.url));
 const refused = (part: string) =>
   expect.objectContaining({ code: "config", message: expect.stringContaining(part) });
 
+// Attack: A forged value in a copy; interrupted copies; wrong or missing key.
 describeStores("a copy from it", (source, fromKind) =>
   describeStores(`a copy from ${fromKind} into it`, (target) => {
     it("is the same store, also when it is killed twice and run again", async () => {

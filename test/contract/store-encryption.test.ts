@@ -79,6 +79,8 @@ describeStores("encryption at rest", (current) => {
     });
   });
 
+  // Attack: Swapped, copied, plain values; swapped files.
+  // Attack: Removed or forged mark.
   it("refuses to start on a store that was filled without a key, and says what to do", async () => {
     await use({}, fill);
     const before = await current().bytes();

@@ -143,6 +143,7 @@ describeStores("retention", (current, kind) => {
     });
   });
 
+  // Attack: Growth of lists past the retention; names of exported files.
   describe("of blobs", () => {
     afterEach(() => {
       vi.useRealTimers();

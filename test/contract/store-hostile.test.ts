@@ -23,6 +23,7 @@ import {
 const hasty: Clock = { ...systemClock, sleep: async () => {} };
 const refused = expect.objectContaining({ code: "internal" });
 
+// Attack: Lone surrogates, long and empty ids, NUL, `__proto__`.
 describeStores("ids that a stranger chooses", (current) => {
   let store: Store;
   beforeEach(async () => {
@@ -114,6 +115,7 @@ describeStores("ids that a stranger chooses", (current) => {
     expect({}).not.toHaveProperty("polluted");
   });
 
+  // Attack: One damaged entry against all others.
   it("cannot choose the name of an exported file by a media type", async () => {
     const blob = { ...(await store.conversations.putBlob("web:1", Buffer.from("x"), "image/constructor")) };
     await store.conversations.append("web:1", {
@@ -179,6 +181,7 @@ describeStores("a damaged entry", (current) => {
     expect(await store.conversations.find("web:1", "k4/user")).toBeDefined();
   });
 
+  // Attack: Any JSON or text as any entry, in plain and encrypted stores.
   it("of a conversation is an error of what reads it, never an absent message; it can be deleted", async () => {
     const corrupt = { code: "store-corrupt" };
     const { conversations, erasure } = store;

@@ -53,6 +53,8 @@ function findStatically({ source, flags }: SourcePattern): string | undefined {
     : reports.map(({ type, character }) => `${type} of ${JSON.stringify(character.pick)}`).join(", ");
 }
 
+// Attack: A pattern that looks at the same characters again and again. What holds: every pattern of
+// src is linear, or on a list with the longest text that it sees.
 test("every pattern of src takes linear time, or only ever sees a short text", () => {
   const bounded = new Set(boundedPatterns.map(({ pattern }) => pattern));
   const slow = repeating.flatMap((pattern) => {

@@ -363,6 +363,15 @@ const fill = (part: string, [before, after]: readonly [string, string], chars: n
   before + part.repeat(Math.ceil(chars / part.length)).slice(0, chars) + after;
 
 for (const { name, parse, maxChars, parts = [], around = [] } of parsers) {
+  // Attack: Text that makes a parser work for seconds: repeated delimiters, nesting, white space. What
+  // holds: linear parsers over bounded text; sniffing decodes 64 kB; splitting stops after the
+  // messages of a reply.
+  // Attack: Output larger than its input: a deep quote repeated in every message. What holds: quotes of
+  // more than 12 levels are text.
+  // Attack: A text file of 100,000 line breaks, anew at every turn. What holds: the longest run of
+  // backticks is looked for, whatever stands before it.
+  // Attack: An answer with a data URI and 80,000 blanks behind it, or an address of blanks alone. What
+  // holds: it is split once; blanks past 4,096 are text.
   describe(name, () => {
     it(`takes linear time and never 50 ms, up to ${maxChars} characters`, async () => {
       const found: string[] = [];

@@ -33,6 +33,7 @@ const modes = [
   },
 ];
 
+// Attack: Rejections and exceptions that nothing handles, in every mode.
 describe.each(modes)("faults that nothing handles, in $mode", ({ args, ready, path, settings }) => {
   const get = async (url: string) =>
     (await fetch(`${url}${path}`, { headers: { authorization: "Bearer a-key-for-the-test" } })).status;

@@ -110,6 +110,7 @@ describe.skipIf(!has("chromium"))("an answer on the page", () => {
     expect(problems.filter((problem) => !/4\d\d/.test(problem))).toEqual([]);
   });
 
+  // Attack: Script in a model's answer.
   it("sanitises hostile Markdown", async () => {
     script.answer(whole(hostile));
     const { page, problems } = await story.open();

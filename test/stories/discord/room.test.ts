@@ -81,6 +81,9 @@ describe("reading the room", () => {
     expect(story.said(0)).not.toContain("secret plans");
   });
 
+  // Attack: A member without Read Message History who has the bot tell it: a mention,
+  // `/summarize`, `/export`, the conversation so far. What holds: the bot reads for a person what
+  // that person may read.
   it("a member who may not read the history learns nothing of it, and is told so", async () => {
     const { ada, ben, general, thread } = await begin();
     general.denyTo(ben, "READ_MESSAGE_HISTORY");

@@ -70,6 +70,8 @@ const posts = new Set(["chat.postMessage", "chat.startStream"]);
 const tokensOfPosts = () =>
   new Set(story.slack.calls.filter(({ method }) => posts.has(method)).map(({ token }) => token));
 
+// Attack: An installation with another person's link, a link used twice, a code of another app; a
+// token of one workspace used in another; data that stays when the app is removed.
 describe("installing", () => {
   test("a workspace installs the app on its page, and is answered with a token of its own", async () => {
     const { slack, parley } = await begin();

@@ -44,6 +44,8 @@ async function send(
 
 const refusals = () => story.logged.filter((line) => line.includes("request to /slack/events refused"));
 
+// Attack: Requests that are not Slack's, changed, old, without end, or with something unsigned
+// beside `ssl_check`.
 test("Slack's check of the address is answered with its challenge", async () => {
   await begin();
   const response = await send({ type: "url_verification", token: "t", challenge: "3eZbrw1aB" });
@@ -111,6 +113,8 @@ test("a body over a megabyte is refused before it is read", async () => {
   expect(status).toBe(413);
 });
 
+// Attack: Connections that announce a megabyte for Slack's address, and send nothing or most of it.
+// What holds: what has come is counted, and the largest without an end is given up.
 test.each([
   ["say that a megabyte comes and send nothing", 0],
   ["send most of a megabyte and no end", 900_000],

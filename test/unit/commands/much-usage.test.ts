@@ -30,6 +30,9 @@ const rows = Array.from({ length: 100_000 }, (_, n): UsageRow => ({
   unpricedCalls: 0,
 }));
 
+// Attack: Usage of 100,000 rows, ten transcripts of 10,000 segments, a prompt of 4,000,000 tokens,
+// which held the event loop for 70 to 370 ms each. What holds: made in pieces; usage and
+// transcripts once at a time for a person.
 describe("100,000 rows of usage", () => {
   const world = worldOfEachTest({ startAt, rules: { admins: ["fake:user:root"] } });
   const origin = { user: "fake:user:root", isMember: true, isManager: false };

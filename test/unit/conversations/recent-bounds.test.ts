@@ -41,6 +41,8 @@ function openCountingStore() {
   };
 }
 
+// Attack: A history of long files, read whole at each question. What holds: 16 messages at once, 8
+// million characters in all; branches 32 million.
 describe("a history of long files", () => {
   it("is read up to a bound of characters, few messages at once", async () => {
     const { conversations, read } = openCountingStore();

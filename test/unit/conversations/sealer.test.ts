@@ -8,6 +8,7 @@ const newKey = () => randomBytes(32).toString("base64");
 const corrupt = expect.objectContaining({ code: "store-corrupt" });
 const config = expect.objectContaining({ code: "config" });
 
+// Attack: Changed, cut, random sealed bytes; other names; plain bytes.
 describe("a sealer of bytes", () => {
   it("opens what it sealed under the same name only", () => {
     const { isOn, seal, open } = createSealer([newKey()]);

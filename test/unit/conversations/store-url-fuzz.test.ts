@@ -31,6 +31,7 @@ const url = fc.oneof(
     .map(([scheme, rest]) => `${scheme}:${rest}`),
 );
 
+// Attack: Any `STORE_URL`; credentials in error words.
 describe("any STORE_URL", () => {
   it("is a problem that can be named, or accepted; never an exception", () => {
     fc.assert(

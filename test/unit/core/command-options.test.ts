@@ -5,6 +5,9 @@ import chat from "../../../commands/chat.ts";
 import transcribe from "../../../commands/transcribe.ts";
 import usage from "../../../commands/usage.ts";
 
+// Attack: Have a gateway fetch an internal address (`image:https://169.254.169.254/…`). What holds:
+// public addresses and names only; the embedded gateway's own downloads check the resolved address
+// too.
 test("an optional free text option is also accepted by its name", () => {
   expect(parseCommandText(transcribe, "language:en hint:Parley")).toEqual({ language: "en", hint: "Parley" });
   expect(parseCommandText(chat, "message:hello there")).toEqual({ message: "hello there" });

@@ -12,6 +12,8 @@ function problemsOf(settings: unknown, env: Record<string, string> = {}): string
   return [];
 }
 
+// Attack: The sandbox as a decoder for strangers. What holds: off where upstreams are configured,
+// unless the settings ask for it.
 describe("parseGatewayConfig", () => {
   it("reads the documented example", async () => {
     const text = await readFile(new URL("../../../docs/gateway.example.jsonc", import.meta.url), "utf8");

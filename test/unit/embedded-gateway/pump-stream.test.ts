@@ -31,6 +31,8 @@ function pump(
   return { done: pumpStream(answer, options) };
 }
 
+// Attack: End the gateway's process from an upstream. What holds: no promise or stream without a
+// handler; headers that cannot be sent are dropped.
 describe("pumpStream", () => {
   // A rejection that nobody handles fails the run, as it would end the process.
   it.each(["data: {oops\n\n", 'data: {"error":{"message":"x"}}\n\n', ""])(

@@ -188,6 +188,8 @@ async function survives(read: () => unknown): Promise<void> {
 const names = { botId: "1", botRoleId: "2", roleName: () => undefined, channelName: () => undefined };
 const scrub = createScrub("sk-secret");
 
+// Attack: Malformed bytes and JSON that crash a reader. What holds: only ParleyError and ApiError
+// leave a parser; nested arrays are not descended into.
 describe("files", () => {
   it("sniff, EXIF and sample tables never throw", async () => {
     await fc.assert(

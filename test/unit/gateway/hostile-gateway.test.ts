@@ -40,6 +40,9 @@ const event = (delta: object, finish: string | null = null) =>
   `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
 const done = event({}, "stop") + "data: [DONE]\n\n";
 
+// Attack: Exfiltrate by a Markdown image in an answer. What holds: only hosts of `IMAGE_HOSTS` and
+// the gateway's own are opened, without redirects; other links stay text; the key goes to the
+// gateway's own origin alone.
 describe("a Markdown image in an answer", () => {
   it.each([
     "https://attacker.example/?d=secret",

@@ -18,6 +18,9 @@ function lookupOf(addresses: readonly string[]): unknown {
   return found;
 }
 
+// Attack: Requests to internal addresses: literals, names, redirects, DNS rebinding. What holds:
+// every literal, resolved address, redirect and connected socket is checked; https only, no user
+// info.
 describe("createGuardedLookup", () => {
   it("passes public addresses on, and none of the others beside them", () => {
     expect(

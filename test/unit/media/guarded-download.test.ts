@@ -58,6 +58,8 @@ async function failureOf(work: Promise<unknown>): Promise<string> {
   return "no error";
 }
 
+// Attack: Downloads without an end, or compressed. What holds: byte cap, one deadline over all
+// redirects, no content encoding.
 describe("createDownloader, trusted hosts", () => {
   it("returns the bytes and the content type", async () => {
     const { host, url } = await serve((_, response) => {

@@ -56,6 +56,8 @@ const files: readonly (readonly [name: string, make: (bytes: number) => Buffer])
   ["ID3 tags", (bytes) => filled(Buffer.from("ID3\x03\0\0\0\0\0\0", "latin1"), bytes)],
 ];
 
+// Attack: A media file of millions of tiny parts, tags or streams. What holds: 20,000 parts of a
+// level are looked at, 64 tags and streams.
 describe("a file of millions of parts", () => {
   it.each(files)("does not hold up the event loop: %s", async (_name, make) => {
     const bytes = make(fileBytes);

@@ -66,6 +66,11 @@ const bombs: Readonly<Record<string, () => Buffer>> = {
   "a GIF of 65,535 × 65,535 with 5,000 frames": () => gif(65_535, 65_535, 5000),
 };
 
+// Attack: Pictures with huge headers, thousands of frames, compressed text, 49 megapixels of AVIF
+// in 160 kB. What holds: bounded megapixels and memory, first frame only, 20 s, one picture at a
+// time; only the decoders of known picture formats are open.
+// Attack: Archives, PDF, office files, SVG, HTML, also behind long comments. What holds: refused by
+// their first bytes and never opened.
 describe("toModelImage, decompression bombs", () => {
   for (const [name, make] of Object.entries(bombs)) {
     it(`bounds the memory for ${name}`, async () => {

@@ -66,6 +66,8 @@ test("waits and refusals are counted by why", async () => {
   ]);
 });
 
+// Attack: A gateway that makes up another model's name for each answer. What holds: 200 names in
+// the metrics, then `other`.
 test("names of models that a gateway makes up do not make the metrics grow without end", async () => {
   const metrics = createMetrics();
   const usage = { promptTokens: 1, costUsd: 0.01, isEstimated: false };

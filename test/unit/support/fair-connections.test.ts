@@ -55,6 +55,9 @@ function attack(port: number, connections: number, head: string, unit: string, b
   workers.push(new Worker(code, { eval: true, workerData: { port, connections, head, unit, bytes } }));
 }
 
+// Attack: 12 MB of `GET /` in a row on one connection, or 64 kB on each of 200, which took 26 s and
+// 1.7 GB. What holds: one request of a connection at a time, nothing read behind it; connections
+// share turns of a millisecond, the one first that had the least.
 describe("requests in a row on one connection", () => {
   it("run one at a time, and are answered in order", async () => {
     let running = 0;

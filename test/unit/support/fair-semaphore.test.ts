@@ -5,6 +5,8 @@ import { createFairSemaphore, type Release } from "../../../src/support/queues.t
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 describe("a fair semaphore", () => {
+  // Attack: Eight threads of one person with documents of 20 s each, so that another's waits 37
+  // s. What holds: two processes, one of a person; who has had a turn comes after all who wait.
   test("serves waiting keys in turn, however many requests one of them has", async () => {
     const semaphore = createFairSemaphore({ max: 1, maxPerKey: 1 });
     const order: string[] = [];

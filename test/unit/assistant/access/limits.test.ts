@@ -58,6 +58,9 @@ const spent = async (kind: "person" | "deployment" = "deployment") => {
 };
 const rows = () => world.store.spending.usage({ fromDay: "2026-07-28", toDay: "2026-07-28" });
 
+// Attack: One person asks for everything at once: 300 commands, large files in many conversations.
+// What holds: gateway calls, bytes and waiting events are bounded for a person and in all; people
+// are served in turn.
 describe("TURNS_PERSON_MINUTE", () => {
   test("of 300 requests in a burst 20 run and the rest get the short answer; others are not held up", async () => {
     world = await createWorld({ startAt: noon, spending: { turnsPersonMinute: 20 } });

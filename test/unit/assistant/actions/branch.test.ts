@@ -119,6 +119,8 @@ describe("a branch", () => {
     expect(await linesOf("fake:c3")).toHaveLength(2);
   });
 
+  // Attack: Branches copy a chat's files again and again: 30 requests write 1.15 GB. What holds:
+  // 250 MB of copies of one person an hour.
   test("copies no more bytes of one person an hour than are allowed, whatever the copies are called", async () => {
     const asked = await say("look", { attachments: [png] });
     const [question] = await stored(from);

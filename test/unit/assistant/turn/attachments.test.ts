@@ -315,6 +315,8 @@ describe("recordings", () => {
   });
 });
 
+// Attack: Pictures, documents and recordings of one person in many conversations, which make others
+// wait. What holds: people take turns, whatever conversation it is.
 describe("what one person sends in many conversations", () => {
   const never = new Promise<never>(() => {});
   const gone = new AbortController();

@@ -24,6 +24,10 @@ function withFalseSizes(archive: Uint8Array): Uint8Array {
   return new Uint8Array(file);
 }
 
+// Attack: A document that is a bomb: 80 MB of blanks in a docx, false sizes, a cell in the last
+// column. What holds: unpacked within claims of 64 MB, in a process with bounds of time and memory.
+// Attack: A 2,000-page PDF, an encrypted or cut-off document, a wrong name. What holds: a bounded
+// number of pages, a reason in the reply; the event loop is free.
 describe("readDocument", () => {
   it("reads a PDF page by page, lines as lines", async () => {
     const pdf = makePdf([["Offer 4711", "Total: 1,200 EUR"], ["Terms"]]);
@@ -154,6 +158,8 @@ describe("readDocument", () => {
     expect(process.memoryUsage.rss() - before).toBeLessThan(150_000_000);
   });
 
+  // Attack: A PDF of 1 kB that unpacks to 600 MB of buffers. What holds: a process of its own,
+  // whose memory is bounded.
   it("ends a PDF of 1 kB that takes hundreds of megabytes, which are not taken from this process", async () => {
     const bomb = makePdfBomb(300_000_000);
     expect(bomb.length).toBeLessThan(1500);

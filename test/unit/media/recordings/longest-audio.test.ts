@@ -31,6 +31,9 @@ const sized = (head: Buffer, bytes: number): Buffer =>
   Buffer.concat([head, Buffer.alloc(bytes - head.length)]);
 const hours = 3600;
 
+// Attack: FLAC of 0.67 MB that holds 100 hours, Opus and AAC of almost empty frames, WAV of one
+// sample a second. What holds: reserved by the frames that the bytes have or can hold, which must
+// fit; people's are cut, paid by the part.
 describe("the longest that a recording can be", () => {
   it("is what its bytes hold: silence of FLAC takes ten bytes a frame", () => {
     const silence = sized(flacHead(65_535, 8000), 670_000);

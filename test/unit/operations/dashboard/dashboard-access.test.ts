@@ -44,6 +44,8 @@ test.each([
   expect(await withPassword(request(address, { ...headers, authorization }))).toEqual({ kind: "admitted" });
 });
 
+// Attack: The dashboard through a proxy on the same machine that says nothing of whom it serves.
+// What holds: where a password is set, everybody gives it.
 test.each([
   ["this machine", { host: "127.0.0.1:3000" }],
   [

@@ -38,6 +38,8 @@ test("keeps so many, cuts long reasons, and passes over lines that are no JSON",
   expect(problems.read()[0]?.reason?.length).toBeLessThan(400);
 });
 
+// Attack: Requests without a login that push the last real problems off the dashboard, or fill the
+// log. What holds: five lines of a kind, and a line a minute.
 test("many of one kind, such as what strangers cause, leave the others their places", () => {
   const problems = createRecentProblems();
   const log = createLog({ level: "info", secrets: [], write: (line) => problems.take(line) });

@@ -319,6 +319,8 @@ describe("accepting", () => {
   });
 });
 
+// Attack: Have the bot flood a channel with refusals. What holds: one short answer, private where
+// the platform can.
 describe("while too much of a person's waits", () => {
   test("each message gets one short private answer and is not delivered again", async () => {
     const { slack, receiver } = harness;

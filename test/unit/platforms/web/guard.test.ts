@@ -60,6 +60,7 @@ describe("the Host header", () => {
   });
 });
 
+// Attack: Cross-site requests, forms, frames, reading.
 describe("another site", () => {
   const change = { method: "POST", body: "{}" };
 
@@ -133,6 +134,7 @@ describe("another site", () => {
 });
 
 describe("static files", () => {
+  // Attack: Reading files outside the page.
   it("are looked up in a table, not resolved as paths", async () => {
     const { ask } = await start();
     expect((await ask("/page/main.js")).headers["content-type"]).toContain("text/javascript");

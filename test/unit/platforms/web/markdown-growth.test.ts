@@ -50,6 +50,7 @@ const attacks: Record<string, (size: number) => string> = {
   "allowed tags": (size) => `<br${" ".repeat(size)}`,
 };
 
+// Attack: Text that makes a parser slow.
 describe("Markdown of a hostile model", () => {
   it.each(Object.entries(attacks))("takes time in proportion to its length: %s", (_name, make) => {
     expect(growthOf(make, toBlocks, { size: 16_000 })).toBeLessThan(3);

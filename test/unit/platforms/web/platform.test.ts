@@ -170,6 +170,7 @@ describe("files", () => {
     expect(await readdir(join(server.directory, "uploads"))).toEqual([]);
   });
 
+  // Attack: An uploaded page or SVG that runs script.
   it("are served with their sniffed type, and as downloads when a browser could run them", async () => {
     const hostile = Buffer.from("<html><script>alert(1)</script></html>");
     const uploadId = await upload("picture.png", hostile, "image/png");

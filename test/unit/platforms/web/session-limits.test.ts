@@ -19,6 +19,7 @@ afterEach(async () => {
 });
 
 describe("a session", () => {
+  // Attack: Streams, requests and downloads without end.
   it("may have so many event streams, and another one when one has ended", async () => {
     server = await startPageServer({ limits: { ...defaultSessionLimits, streamsPerSession: 2 } });
     const { ask, host } = server;
@@ -105,6 +106,7 @@ describe("a stranger, before the login", () => {
     expect(answer.status).toBe(413);
   });
 
+  // Attack: A slow body before the login.
   it("is disconnected when the body of a login does not come", async () => {
     const server = createServer((request, response) => {
       void readBody(request, z.object({}), { timeoutMs: 50 }).catch(() => response.destroy());

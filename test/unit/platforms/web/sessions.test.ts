@@ -45,6 +45,7 @@ describe("a page with a password", () => {
     expect(login.headers["set-cookie"]).toBeUndefined();
   });
 
+  // Attack: Guessing the password; locking others out by guessing.
   it("delays an address that keeps failing, and lets a correct password of another in at once", async () => {
     const proxied = await startPageServer({ password: "correct horse", trustedProxies: ["127.0.0.1"] });
     const logIn = (password: string, from: string) =>
@@ -62,6 +63,7 @@ describe("a page with a password", () => {
     await proxied.close();
   });
 
+  // Attack: A forged `X-Forwarded-For`.
   it("does not believe X-Forwarded-For of an untrusted address", async () => {
     const logIn = (index: number) =>
       server.askAsPage(
@@ -117,6 +119,8 @@ describe("sessions", () => {
     expect(await sessions.sessionOf(request({ cookie }))).toBeUndefined();
   });
 
+  // Attack: Guessing another's password with right logins to one's own account in between. What
+  // holds: what is right makes up for nothing.
   it("of one's own account do not pay for guesses at another's", async () => {
     let now = 0;
     const sessions = createSessions(undefined, address, () => now);
@@ -133,6 +137,8 @@ describe("sessions", () => {
     expect(guesses).toBeLessThan(10);
   });
 
+  // Attack: A thousand logins of one account, which log others out. What holds: past its bound a
+  // login ends sessions of its own account only.
   it("of one account do not end those of others, however many they are", async () => {
     const sessions = createSessions("correct horse", address, () => 0);
     const logInAs = async (accountId: string) => {

@@ -66,6 +66,7 @@ describe("an upload on disk, with keys", () => {
     server = await startPageServer({ maxFileBytes: 5_000_000, sealer: createSealer([key]) });
   });
 
+  // Attack: Reading uploads on disk; exchanging or cutting them.
   it("is encrypted from its first byte, its name too, and read as it was", async () => {
     const bytes = Buffer.from(marker.repeat(150_000));
     const uploadId = await upload(bytes);
@@ -88,6 +89,7 @@ describe("an upload on disk, with keys", () => {
   });
 });
 
+// Attack: Uploads that stay after `/forget`, deletion, retention.
 describe("an upload is removed from the disk", () => {
   beforeEach(async () => {
     const uploadId = await upload();
@@ -190,6 +192,7 @@ describe("an upload stays", () => {
 });
 
 describe("uploads in parallel", () => {
+  // Attack: Filling the disk by parallel uploads without a length.
   it("that announce no length stay within the total", async () => {
     await server.close();
     server = await startPageServer({ maxFileBytes: 100_000 });
