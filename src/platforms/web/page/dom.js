@@ -1,7 +1,6 @@
-import { translate } from "./words.js";
 import htm from "htm";
 import { h } from "preact";
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 
 /** Creates Preact elements from a tagged template. */
 export const html = htm.bind(h);
@@ -94,35 +93,6 @@ export function useAction() {
  */
 export function isComposing(event) {
   return event.isComposing || event.keyCode === 229;
-}
-
-/** Returns the ref of a dialog that is shown over everything else at once. */
-export function useDialog() {
-  const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
-  useLayoutEffect(() => dialog.current?.showModal(), []);
-  return dialog;
-}
-
-/** Closes a dialog after a click beside it. @param {MouseEvent} event */
-export function closeBeside({ target, currentTarget }) {
-  if (target === currentTarget && target instanceof HTMLDialogElement) target.close();
-}
-
-/** Shows the cross that closes the dialog around it. */
-export function CloseButton() {
-  return html`<button
-    type="button"
-    class="quiet"
-    aria-label=${translate("page.close")}
-    onClick=${closeAround}
-  >
-    <${Icon} name="close" />
-  </button>`;
-}
-
-/** Closes the dialog around a button. @param {Event} event */
-export function closeAround({ currentTarget }) {
-  if (currentTarget instanceof Element) currentTarget.closest("dialog")?.close();
 }
 
 /**

@@ -1,9 +1,10 @@
 import { ActionForm } from "./action-form.js";
 import { call } from "./api.js";
-import { classes, closeAround, closeBeside, html, useAction, useDialog, Icon } from "./dom.js";
+import { Dialog } from "./dialog.js";
+import { classes, html, useAction, Icon } from "./dom.js";
 import { isRunning } from "./thread-state.js";
 import { translate } from "./words.js";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 /** @typedef {import("./message.js").Image} Image */
 /** @typedef {import("./thread-state.js").Item} Item */
@@ -34,7 +35,7 @@ function picturesOf(items) {
  * @param {() => void} props.onClose
  */
 export function Lightbox({ items, first, onAct, onChangeOwn, onClose }) {
-  const dialog = useDialog();
+  const foot = useRef(/** @type {HTMLDivElement | null} */ (null));
   const [pictures] = useState(() => picturesOf(items));
   const [index, setIndex] = useState(() => pictures.findIndex(({ image }) => image === first));
   const [form, setForm] = useState(/** @type {Form | undefined} */ (undefined));
@@ -53,13 +54,13 @@ export function Lightbox({ items, first, onAct, onChangeOwn, onClose }) {
   const closeForm = () => {
     setForm(undefined);
     // The element that had the focus is gone.
-    dialog.current?.focus();
+    foot.current?.closest("dialog")?.focus();
   };
 
   const openChange = async () => {
     if (change === undefined) {
       await onChangeOwn(image);
-      dialog.current?.close();
+      onClose();
       return;
     }
     const result = await onAct(change);
@@ -72,7 +73,7 @@ export function Lightbox({ items, first, onAct, onChangeOwn, onClose }) {
     if (change === undefined) return {};
     const result = await onAct(change, values);
     if (result.kind === "problems") return result.problems;
-    dialog.current?.close();
+    onClose();
     return {};
   };
 
@@ -95,15 +96,12 @@ export function Lightbox({ items, first, onAct, onChangeOwn, onClose }) {
     event.preventDefault();
   };
   const canChange = item !== undefined && !isRunning(item) && (change !== undefined || item.role === "user");
-  return html`<dialog
-    class=${classes("lightbox", form !== undefined && "has-form")}
-    ref=${dialog}
-    onClose=${onClose}
-    onClick=${closeBeside}
+  return html`<${Dialog}
+    name=${classes("lightbox", form !== undefined && "has-form")}
+    label=${translate("page.picture")}
     onKeyDownCapture=${onEscape}
     onKeyDown=${onKey}
-    tabindex="-1"
-    aria-label=${translate("page.picture")}
+    onClose=${onClose}
   >
     <div class="lightbox-stage">
       <img key=${image.url} src=${image.url} alt=${image.altText} />
@@ -113,7 +111,7 @@ export function Lightbox({ items, first, onAct, onChangeOwn, onClose }) {
           <${Step} name="next" isLast=${index === pictures.length - 1} onClick=${() => show(index + 1)} />`
       }
     </div>
-    <div class="lightbox-foot">
+    <div class="lightbox-foot" ref=${foot}>
       <p dir="auto">${image.altText}</p>
       ${
         pictures.length > 1 &&
@@ -135,11 +133,11 @@ export function Lightbox({ items, first, onAct, onChangeOwn, onClose }) {
       >
         <${Icon} name="download" />${translate("page.download")}
       </a>
-      <button type="button" onClick=${closeAround}><${Icon} name="close" />${translate("page.close")}</button>
+      <button type="button" onClick=${onClose}><${Icon} name="close" />${translate("page.close")}</button>
     </div>
     ${problem !== "" && html`<p role="alert">${problem}</p>`}
     ${form !== undefined && html`<${ActionForm} key=${index} form=${form} onSubmit=${submit} onClose=${closeForm} />`}
-  </dialog>`;
+  <//>`;
 }
 
 /**
@@ -173,7 +171,6 @@ function withPicture(form, number) {
  * @param {{ one: import("./attachments.js").Pending, onClose: () => void }} props
  */
 export function Preview({ one, onClose }) {
-  const dialog = useDialog();
   const [read, setRead] = useState(/** @type {{ text: string, isCut: boolean } | undefined} */ (undefined));
   const [problem, setProblem] = useState("");
   const { file, uploadId, previewUrl } = one;
@@ -188,16 +185,10 @@ export function Preview({ one, onClose }) {
   }, []);
 
   const title = translate("page.preview", { name: file.name });
-  return html`<dialog
-    class="preview"
-    ref=${dialog}
-    onClose=${onClose}
-    onClick=${closeBeside}
-    aria-label=${title}
-  >
+  return html`<${Dialog} name="preview" label=${title} onClose=${onClose}>
     <div class="preview-head">
       <h2 dir="auto">${file.name}</h2>
-      <button type="button" onClick=${closeAround}><${Icon} name="close" />${translate("page.close")}</button>
+      <button type="button" onClick=${onClose}><${Icon} name="close" />${translate("page.close")}</button>
     </div>
     ${isPicture && html`<img src=${previewUrl} alt=${file.name} />`}
     ${!isPicture && read === undefined && problem === "" && html`<p role="status">${translate("page.loading")}</p>`}
@@ -207,5 +198,5 @@ export function Preview({ one, onClose }) {
       html`<p>${read.isCut ? translate("page.preview.beginning") : translate("page.preview.all")}</p>
         <pre tabindex="0" dir="auto">${read.text}</pre>`
     }
-  </dialog>`;
+  <//>`;
 }

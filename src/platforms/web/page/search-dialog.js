@@ -1,5 +1,6 @@
 import { searchChats } from "./api.js";
-import { classes, closeBeside, html, isComposing, useDialog, CloseButton, Icon } from "./dom.js";
+import { CloseButton, Dialog } from "./dialog.js";
+import { classes, html, isComposing, Icon } from "./dom.js";
 import { controlKey } from "./shortcuts.js";
 import { language, translate } from "./words.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -21,7 +22,6 @@ const dates = new Intl.DateTimeFormat(language, { dateStyle: "medium" });
  * @param {() => void} props.onClose
  */
 export function SearchDialog({ recent, onOpen, onClose }) {
-  const dialog = useDialog();
   const list = useRef(/** @type {HTMLUListElement | null} */ (null));
   const [text, setText] = useState("");
   const [index, setIndex] = useState(0);
@@ -37,7 +37,7 @@ export function SearchDialog({ recent, onOpen, onClose }) {
 
   /** @param {Found} one */
   const take = (one) => {
-    dialog.current?.close();
+    onClose();
     onOpen(one.id, one.itemId);
   };
   /** @param {KeyboardEvent} event */
@@ -50,13 +50,7 @@ export function SearchDialog({ recent, onOpen, onClose }) {
     event.preventDefault();
   };
 
-  return html`<dialog
-    class="search"
-    ref=${dialog}
-    aria-label=${translate("page.search")}
-    onClose=${onClose}
-    onClick=${closeBeside}
-  >
+  return html`<${Dialog} name="search" label=${translate("page.search")} onClose=${onClose}>
     <div class="search-head">
       <${Icon} name="search" />
       <input
@@ -77,7 +71,7 @@ export function SearchDialog({ recent, onOpen, onClose }) {
         }}
         onKeyDown=${onKey}
       />
-      <${CloseButton} />
+      <${CloseButton} onClose=${onClose} />
     </div>
     ${isEmpty && shown.length > 0 && html`<p class="search-note">${translate("page.search.recent")}</p>`}
     <ul
@@ -126,7 +120,7 @@ export function SearchDialog({ recent, onOpen, onClose }) {
       next !== undefined &&
       html`<button type="button" class="older" onClick=${goOn}>${translate("page.search.older")}</button>`
     }
-  </dialog>`;
+  <//>`;
 }
 
 const nothing = {
@@ -181,7 +175,6 @@ function useSearch(text) {
 
 /** Lists the keyboard shortcuts. @param {{ onClose: () => void }} props */
 export function ShortcutsDialog({ onClose }) {
-  const dialog = useDialog();
   /** @type {readonly (readonly [string, readonly string[]])[]} */
   const shortcuts = [
     [translate("page.search"), [controlKey, "K"]],
@@ -194,17 +187,7 @@ export function ShortcutsDialog({ onClose }) {
     [translate("page.keys.close"), ["Esc"]],
     [translate("page.keys.list"), ["?"]],
   ];
-  return html`<dialog
-    class="shortcuts"
-    ref=${dialog}
-    aria-labelledby="shortcuts-title"
-    onClose=${onClose}
-    onClick=${closeBeside}
-  >
-    <header>
-      <h2 id="shortcuts-title">${translate("page.keys")}</h2>
-      <${CloseButton} />
-    </header>
+  return html`<${Dialog} name="shortcuts" title=${translate("page.keys")} onClose=${onClose}>
     <dl>
       ${shortcuts.map(
         ([label, keys]) =>
@@ -214,5 +197,5 @@ export function ShortcutsDialog({ onClose }) {
           </div>`,
       )}
     </dl>
-  </dialog>`;
+  <//>`;
 }

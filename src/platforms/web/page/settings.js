@@ -1,6 +1,7 @@
 import { FormField } from "./action-form.js";
 import { call, loadSettings, saveSettings } from "./api.js";
-import { html, useAction, useDialog, CloseButton, withCode } from "./dom.js";
+import { Dialog } from "./dialog.js";
+import { html, useAction, withCode } from "./dom.js";
 import { translate } from "./words.js";
 import { useState, useEffect, useRef } from "preact/hooks";
 
@@ -17,7 +18,6 @@ const idOf = (form, field) => `${form.key}|${field.name}`;
  */
 export function SettingsPanel({ conversationId, accountName, onClose }) {
   const account = useAccount(accountName);
-  const dialog = useDialog();
   const content = useRef(/** @type {HTMLFormElement | null} */ (null));
   const [forms, setForms] = useState(/** @type {readonly Form[] | undefined} */ (undefined));
   const [scope, setScope] = useState("");
@@ -71,12 +71,8 @@ export function SettingsPanel({ conversationId, accountName, onClose }) {
     void run(save);
   };
 
-  return html`<dialog class="settings" ref=${dialog} onClose=${onClose} aria-labelledby="settings-title">
+  return html`<${Dialog} name="settings" title=${translate("page.settings")} isKept onClose=${onClose}>
       <form ref=${content} onSubmit=${submit} novalidate>
-        <header>
-          <h2 id="settings-title">${translate("page.settings")}</h2>
-          <${CloseButton} />
-        </header>
         <div class="settings-body">
           ${forms === undefined && problem === "" && html`<p>${translate("page.loading")}</p>`}
           ${
@@ -130,7 +126,7 @@ export function SettingsPanel({ conversationId, accountName, onClose }) {
           </button>
         </footer>
       </form>
-    </dialog>
+    <//>
     ${account.dialog}`;
 }
 
@@ -174,10 +170,8 @@ const limits = { minChars: 8, maxChars: 200 };
  * @param {{ name: string, onClose: (isChanged: boolean) => void }} props
  */
 function PasswordDialog({ name, onClose }) {
-  const dialog = useDialog();
   const old = useRef(/** @type {HTMLInputElement | null} */ (null));
   const next = useRef(/** @type {HTMLInputElement | null} */ (null));
-  const isChanged = useRef(false);
   const { problem, isBusy, run } = useAction();
 
   /** @param {Event} event */
@@ -186,22 +180,16 @@ function PasswordDialog({ name, onClose }) {
     const passwords = { old: old.current?.value ?? "", new: next.current?.value ?? "" };
     const isDone = await run(() => call("POST", "/api/password", passwords));
     if (!isDone) return old.current?.select();
-    isChanged.current = true;
-    dialog.current?.close();
-    return undefined;
+    return onClose(true);
   };
 
-  return html`<dialog
-    class="settings password"
-    ref=${dialog}
-    onClose=${() => onClose(isChanged.current)}
-    aria-labelledby="password-title"
+  return html`<${Dialog}
+    name="settings password"
+    title=${translate("page.account.change")}
+    isKept
+    onClose=${() => onClose(false)}
   >
     <form onSubmit=${submit}>
-      <header>
-        <h2 id="password-title">${translate("page.account.change")}</h2>
-        <${CloseButton} />
-      </header>
       <div class="settings-body">
         <input type="hidden" autocomplete="username" value=${name} />
         <div class="setting">
@@ -228,5 +216,5 @@ function PasswordDialog({ name, onClose }) {
         <button type="submit" class="primary" disabled=${isBusy}>${translate("page.save")}</button>
       </footer>
     </form>
-  </dialog>`;
+  <//>`;
 }
