@@ -1,5 +1,3 @@
-import { settings } from "./config.ts";
-import type { Setting } from "./core/settings.ts";
 import { platformModules } from "./platforms/registry.ts";
 
 /** How a command is run in the place of a deployed bot, whose settings and store it needs. */
@@ -78,7 +76,11 @@ ${besideDeployment("backup /var/lib/parley/backup-1", false)}`,
 The copy is encrypted with the first of STORE_ENCRYPTION_KEYS; each of them opens the old store,
 which stays as it is. A second run goes on with a copy that was interrupted.`,
   },
-  settings: { usage: "settings", summary: "prints every setting in Markdown, a table for each topic" },
+  settings: {
+    usage: "settings [--env]",
+    summary: "prints every setting in Markdown, a table for each topic",
+    details: "  --env  prints a .env of all defaults instead, each with a comment",
+  },
   "warm-up": {
     usage: "warm-up",
     summary: "fills the compile cache, so that the first start is fast (run by npm install)",
@@ -127,45 +129,4 @@ export function findHelp(words: readonly string[]): string | undefined {
   if (words[0] !== "help" && !words.some(isFlag)) return undefined;
   const [first = "", second = ""] = words.filter((word, at) => !isFlag(word) && (at > 0 || word !== "help"));
   return helpOf(`${first} ${second}`) ?? helpOf(first) ?? toUsage();
-}
-
-/** The headings of the settings in order. A setting belongs to the first heading whose pattern matches. */
-const settingTopics: readonly (readonly [heading: string, names: RegExp])[] = [
-  ["Discord", /^DISCORD_/],
-  ["Slack", /^SLACK_/],
-  ["The page", /^PAGE/],
-  ["The gateway", /^GATEWAY_/],
-  ["Who may, and how much", /^(?:ALLOW|DENY|ADMIN|TURNS_|BUDGET_|MODELS_ALLOWED)/],
-  ["Models and answers", /MODEL|^(?:CHAT|IMAGE|SYSTEM|ROOM)_|^MEMORY$/],
-  ["The store", /^(?:STORE|RETENTION)_/],
-  ["Traces", /^OTEL_/],
-  ["The process", /^/],
-];
-
-/** All settings in Markdown, one table per topic. `docs/settings-reference.md` holds this text. */
-export function toSettingsTables(): string {
-  const topicOf = (name: string): string | undefined =>
-    settingTopics.find(([, names]) => names.test(name))?.[0];
-  return settingTopics
-    .map(([heading]) => {
-      const rows = Object.entries(settings)
-        .filter(([name]) => topicOf(name) === heading)
-        .map(([name, setting]) => `| \`${name}\` | ${defaultOf(setting)} | ${setting.description} |`);
-      return [
-        `## ${heading}`,
-        "",
-        "| Variable | Default | What it does |",
-        "| --- | --- | --- |",
-        ...rows,
-      ].join("\n");
-    })
-    .join("\n\n");
-}
-
-function defaultOf({ schema, shownDefault }: Setting): string {
-  if (shownDefault !== undefined) return shownDefault;
-  const value = schema.safeParse(undefined).data;
-  return value === undefined || value === "" || (Array.isArray(value) && value.length === 0)
-    ? ""
-    : `\`${JSON.stringify(value).replaceAll('"', "")}\``;
 }

@@ -1,11 +1,11 @@
 import { basename, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
-import { findHelp, toSettingsTables, toUsage } from "./cli-help.ts";
+import { findHelp, toUsage } from "./cli-help.ts";
 import { isParleyError, ParleyError } from "./core/errors.ts";
 import type { Log } from "./core/telemetry.ts";
 import { openConfiguredStore, type startParley } from "./compose.ts";
 import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
-import { parseConfig, readConfig, type Config } from "./config.ts";
+import { findUpstreamMistakes, parseConfig, readConfig, type Config } from "./config.ts";
 import {
   readEnvFile,
   type EnvFile,
@@ -16,7 +16,7 @@ import {
   toMisspeltProblem,
 } from "./env-file.ts";
 import { loadCommands } from "./load-commands.ts";
-import { findUpstreamMistakes } from "./setting-mistakes.ts";
+import { toExampleFile, toSettingsTables } from "./setting-texts.ts";
 import { platformModules } from "./platforms/registry.ts";
 import { installLastResort, createLog, toReadableLine } from "./operations/log.ts";
 import { createRecentProblems } from "./operations/dashboard/recent-problems.ts";
@@ -81,7 +81,7 @@ export async function run(args: readonly string[], environment: NodeJS.ProcessEn
         for (const problem of warnings) log.warn({}, problem);
         return await serveGateway(config, gatewayConfig, log);
       case "settings":
-        writeOut(`${toSettingsTables()}\n`);
+        writeOut(args[1] === "--env" ? toExampleFile() : `${toSettingsTables()}\n`);
         return 0;
       case "account":
         return await manageAccounts(config, args.slice(1), log);

@@ -3,7 +3,13 @@ import { createAllowedModels } from "./assistant/access/access.ts";
 import { createModelChoice } from "./assistant/turn/model-choice.ts";
 import { helpOf } from "./cli-help.ts";
 import { hasBudgets, readGatewayConfig, startEmbedded, toSetModels } from "./compose-gateway.ts";
-import { type Config, type ConfiguredPlatform, readConfig, settings } from "./config.ts";
+import {
+  type Config,
+  type ConfiguredPlatform,
+  findUpstreamMistakes,
+  readConfig,
+  secretsIn,
+} from "./config.ts";
 import { createStoreChecks } from "./conversations/open-store.ts";
 import { right, warning, wrong, type Check, type Finding } from "./core/checks.ts";
 import type { Command } from "./core/command.ts";
@@ -19,7 +25,7 @@ import {
 import { createGatewayChecks } from "./gateway/gateway-checks.ts";
 import { loadCommands } from "./load-commands.ts";
 import { createLog } from "./operations/log.ts";
-import { findUpstreamMistakes } from "./setting-mistakes.ts";
+import { settings } from "./settings.ts";
 import {
   exitCodes,
   toExitCode,
@@ -77,16 +83,14 @@ export async function createDoctorSections(input: DoctorInput): Promise<readonly
   ];
 }
 
-/** Values that no output may contain: those of secret settings, and the passwords in addresses. */
-export function secretsIn(environment: DoctorInput["environment"]): string[] {
-  const given = Object.entries(settings).flatMap(([name, { isSecret }]) => {
-    const value = isSecret === true ? environment[name]?.trim() : undefined;
-    return value === undefined || value === "" ? [] : [value, ...value.split(",").map((part) => part.trim())];
+/** Values that no output may contain: secrets, and the passwords in addresses. */
+export function privateIn(environment: DoctorInput["environment"]): string[] {
+  const passwords = Object.keys(settings).flatMap((name) => {
+    const url = environment[name]?.trim() ?? "";
+    const password = URL.canParse(url) ? new URL(url).password : "";
+    return password === "" ? [] : [password, decodeURIComponent(password)];
   });
-  const addresses = ["STORE_URL", "HTTP_PROXY", "HTTPS_PROXY"].map((name) => environment[name]?.trim() ?? "");
-  const passwords = addresses.flatMap((url) => (URL.canParse(url) ? new URL(url).password : ""));
-  const known = passwords.filter((password) => password !== "");
-  return [...given, ...known.flatMap((password) => [password, decodeURIComponent(password)])];
+  return [...secretsIn(environment), ...passwords];
 }
 
 /** The checks of one platform, or a line that says why it is off. */
@@ -270,7 +274,7 @@ export async function runDoctor(
   }
   const file = await readEnvFile(".env");
   const environment = { ...file?.values, ...io.environment };
-  const secrets = secretsIn(environment);
+  const secrets = privateIn(environment);
   // The findings say everything that matters, so nothing is logged.
   const log = createLog({ level: "silent", secrets, write() {} });
   const sections = await runChecks(await createDoctorSections({ ...io, environment, file, log }), {

@@ -1,8 +1,8 @@
 import { readFile, chmod, copyFile, realpath, rename, stat, writeFile } from "node:fs/promises";
 import { parseEnv } from "node:util";
 import { distance } from "fastest-levenshtein";
-import { settings } from "./config.ts";
 import { ParleyError } from "./core/errors.ts";
+import { settings } from "./settings.ts";
 import { nearestName } from "./support/text.ts";
 
 /** A file of settings with lines `NAME=value`. */

@@ -1,16 +1,15 @@
 import { randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { parseArgs } from "node:util";
 import { autocomplete, confirm, isCancel, password, text } from "@clack/prompts";
 import { helpOf } from "./cli-help.ts";
-import { settings, readConfig } from "./config.ts";
+import { readConfig } from "./config.ts";
 import type { Finding } from "./core/checks.ts";
 import { isParleyError, ParleyError } from "./core/errors.ts";
-import { toProblem } from "./core/settings.ts";
-import { type CommandIo, createDoctorSections, secretsIn } from "./doctor-sections.ts";
+import { toProblem, type Question, type SetupPart } from "./core/settings.ts";
+import { type CommandIo, createDoctorSections, privateIn } from "./doctor-sections.ts";
 import { readEnvFile, setVariables, writeEnvFile, type EnvFile } from "./env-file.ts";
 import { listChatModels } from "./gateway/gateway-checks.ts";
 import { loadCommands } from "./load-commands.ts";
@@ -23,7 +22,8 @@ import {
   runChecks,
   type SectionFindings,
 } from "./operations/run-checks.ts";
-import { isLoopback } from "./support/http/client-address.ts";
+import { toExampleFile } from "./setting-texts.ts";
+import { sections, settings } from "./settings.ts";
 import { systemClock } from "./support/clock.ts";
 
 /** The {@link CommandIo} of a command that asks questions. */
@@ -96,7 +96,12 @@ function readOptions(words: readonly string[]): SetupOptions | { readonly proble
       const name = names.get(flag);
       if (name === undefined || typeof value !== "string") return [];
       const trimmed = value.trim();
-      return [[name, addresses.has(name) && trimmed !== "-" ? withScheme(trimmed) : trimmed] as const];
+      return [
+        [
+          name,
+          settings[name]?.isAddress === true && trimmed !== "-" ? withScheme(trimmed) : trimmed,
+        ] as const,
+      ];
     });
     return {
       given: Object.fromEntries(given),
@@ -164,7 +169,7 @@ async function check(
   part?: string,
 ): Promise<readonly SectionFindings[]> {
   const environment = { ...io.environment, ...old?.values, ...changes };
-  const secrets = secretsIn(environment);
+  const secrets = privateIn(environment);
   const log = createLog({ level: "silent", secrets, write() {} });
   // Only the owner will be able to read the file that is about to be written.
   const sections = await createDoctorSections({
@@ -186,9 +191,8 @@ async function write(changes: Variables, old: EnvFile | undefined, io: SetupIo):
     );
     return exitCodes.right;
   }
-  const example = await readFile(join(import.meta.dirname, "..", ".env.example"), "utf8");
   // What was not chosen stays a comment, so that a later version's defaults hold.
-  const text = old?.text ?? example.replaceAll(/^(?=[A-Z_]+=)/gm, "# ");
+  const text = old?.text ?? toExampleFile().replaceAll(/^(?=[A-Z_]+=)/gm, "# ");
   const backup = await writeEnvFile(join(io.folder, file), setVariables(text, changes));
   const kept = backup === undefined ? "" : `; the old one is ${file}.backup`;
   io.writeOut(`\nWrote ${names.join(", ")} to ${file}${kept}.\n`);
@@ -249,127 +253,18 @@ async function findingsOf(
   return section?.findings ?? [];
 }
 
-/** The value of a setting with the answers so far, which is empty if it is not set. */
-type InForce = (name: string) => string;
+/** A part of setup under its title, which is the section's. */
+type Part = SetupPart & { readonly title: string };
 
-interface Question {
-  readonly name: string;
-  readonly text: string;
-  /** The rest of the part is skipped if this answer is empty. */
-  readonly isGate?: true;
-  /** Whether it is asked. Default: always. */
-  readonly when?: (inForce: InForce) => boolean;
-  /** What is said before it is asked. */
-  readonly before?: (answers: Variables, dialogue: SetupDialogue) => Promise<string>;
-  /** Makes it a yes/no question. Yes stands for this value, and no for the default. */
-  readonly yes?: { readonly value: string; readonly is: (value: string) => boolean };
-}
-
-interface Part {
-  readonly title: string;
-  readonly intro: string;
-  /** A yes/no question that comes first, unless this setting is set. No skips the part. */
-  readonly isWanted?: { readonly text: string; readonly is: string };
-  readonly questions: readonly Question[];
-  /** The doctor's part that checks the answers. Default: the one with this title. */
-  readonly checkedBy?: string;
-  /** Asks more, depending on the doctor's findings. */
-  readonly after?: (answers: Record<string, string>, dialogue: SetupDialogue) => Promise<void>;
-}
-
-const isPageOn = (inForce: InForce): boolean => {
-  const page = inForce("PAGE");
-  const isAlone = ["DISCORD_TOKEN", "SLACK_BOT_TOKEN", "SLACK_CLIENT_ID"].every(
-    (name) => inForce(name) === "",
-  );
-  return page === "on" || (page !== "off" && isAlone);
+/** What is said before a setting is asked for. */
+const hints: Readonly<Record<string, (answers: Variables, dialogue: SetupDialogue) => Promise<string>>> = {
+  SLACK_BOT_TOKEN: sayManifestAddress,
 };
 
-const parts: readonly Part[] = [
-  {
-    title: "Discord",
-    intro: `Create an application at https://discord.com/developers/applications; under Bot turn on
-the Message Content Intent, press Save Changes, then Reset Token, which may ask for a 2FA code and shows three parts
-with dots between (docs/discord.md). The checks print the address that invites the bot. Empty: no Discord.`,
-    questions: [{ name: "DISCORD_TOKEN", text: "Bot token", isGate: true }],
-  },
-  {
-    title: "Slack",
-    intro: "An app of your own in Slack, which answers in channels and direct messages (docs/slack.md).",
-    isWanted: { text: "Connect Slack?", is: "SLACK_BOT_TOKEN" },
-    questions: [
-      {
-        name: "SLACK_COMMAND_PREFIX",
-        text: "Prefix of its commands, such as parley- where other apps have /ask too (empty: none)",
-      },
-      { name: "SLACK_BOT_TOKEN", text: "Bot token (xoxb-…)", isGate: true, before: sayManifestAddress },
-      { name: "SLACK_APP_TOKEN", text: "App-level token with connections:write (xapp-…; empty: HTTP mode)" },
-      {
-        name: "SLACK_SIGNING_SECRET",
-        text: "Signing secret, of Basic Information",
-        when: (inForce) => inForce("SLACK_APP_TOKEN") === "",
-      },
-      {
-        name: "SLACK_PUBLIC_URL",
-        text: "Where Slack reaches this server (https://…)",
-        when: (inForce) => inForce("SLACK_APP_TOKEN") === "",
-      },
-    ],
-  },
-  {
-    title: "Page",
-    intro: `Chats in the browser (docs/page.md). In a container it listens to all addresses, and needs a password or
-accounts, as everywhere where other machines reach it.`,
-    checkedBy: "Settings",
-    questions: [
-      { name: "PAGE", text: "Show it (on, off; auto: only without Discord and Slack)" },
-      {
-        name: "HOST",
-        text: "Do other machines reach it, or does it run in a container?",
-        when: isPageOn,
-        yes: { value: "0.0.0.0", is: (host) => host !== "" && !isLoopback(host) },
-      },
-      {
-        name: "PAGE_LOGIN",
-        text: "Does everybody have an account of their own (npm run account), instead of one password for all?",
-        when: isPageOn,
-        yes: { value: "accounts", is: (login) => login === "accounts" },
-      },
-      {
-        name: "PAGE_PASSWORD",
-        text: "Password of the page, 8 characters or more (empty: none)",
-        when: (inForce) => isPageOn(inForce) && inForce("PAGE_LOGIN") !== "accounts",
-      },
-    ],
-  },
-  {
-    title: "Gateway",
-    intro: `The address of any OpenAI-compatible server, without /v1. Empty: the embedded sandbox,
-which answers by rules (docs/gateway.md).`,
-    questions: [
-      { name: "GATEWAY_BASE_URL", text: "Address", isGate: true },
-      { name: "GATEWAY_API_KEY", text: "Key (empty: none)" },
-    ],
-    after: askModel,
-  },
-  {
-    title: "People and budgets",
-    intro: `Admins may see and change everything: discord:user:<id>, slack:user:<id>, web:user:<name>, separated by commas.
-A budget is for a day, in USD (docs/access.md). Empty: none.`,
-    checkedBy: "Settings",
-    questions: [
-      { name: "ADMINS", text: "Admins" },
-      { name: "BUDGET_DAY_USD", text: "What everybody together may spend in a day" },
-      { name: "BUDGET_PERSON_DAY_USD", text: "What one person may spend in a day" },
-    ],
-  },
-  {
-    title: "Store",
-    intro:
-      "A file, or a server shared by several instances: redis://user:password@host:6379/0 or postgres://user:password@host:5432/database.",
-    questions: [{ name: "STORE_URL", text: "Store" }],
-  },
-];
+/** Asks more at the end of a part. */
+const lastQuestions: Readonly<
+  Record<string, (answers: Record<string, string>, dialogue: SetupDialogue) => Promise<void>>
+> = { Gateway: askModel };
 
 /**
  * Asks for the settings part by part, and checks each part before the next one. Resolves to the variables
@@ -380,6 +275,9 @@ async function askForSettings(dialogue: SetupDialogue): Promise<Variables> {
   const { prompter } = dialogue;
   const answers: Record<string, string> = {};
   prompter.say("Parley's setup. Enter keeps what is in [brackets]. Nothing is written before the end.\n");
+  const parts = sections.flatMap(({ heading, setup }) =>
+    setup === undefined ? [] : { ...setup, title: heading },
+  );
   for (const [index, part] of parts.entries()) {
     prompter.say(`\n${index + 1}/${parts.length} ${part.title}\n${part.intro}\n`);
     const { isWanted } = part;
@@ -397,22 +295,31 @@ async function askForSettings(dialogue: SetupDialogue): Promise<Variables> {
 async function askPart(part: Part, answers: Record<string, string>, dialogue: SetupDialogue): Promise<void> {
   const { prompter } = dialogue;
   for (;;) {
-    for (const question of part.questions) {
-      if (question.when?.((name) => inForce(name, answers, dialogue)) === false) continue;
-      if (question.before !== undefined) prompter.say(await question.before(answers, dialogue));
+    for (const name of part.asks) {
+      const question = settings[name]?.question;
+      if (question === undefined || !isAsked(question, part, answers, dialogue)) continue;
+      const hint = await hints[name]?.(answers, dialogue);
+      if (hint !== undefined) prompter.say(hint);
       const value = await (question.yes === undefined
-        ? askOne(question, answers, dialogue)
-        : askYesNo(question, question.yes, answers, dialogue));
+        ? askOne(name, question, answers, dialogue)
+        : askYesNo(name, question, question.yes, answers, dialogue));
       if (question.isGate === true && value === "") return;
     }
     if (part.checkedBy === undefined) prompter.say("Checking…\n");
     const found = await findingsOf(part.checkedBy ?? part.title, answers, dialogue);
-    const names = part.questions.map(({ name }) => name);
-    const own = part.checkedBy === undefined ? found : found.filter(({ subject }) => names.includes(subject));
+    const own =
+      part.checkedBy === undefined ? found : found.filter(({ subject }) => part.asks.includes(subject));
     if (!(await isKept(own, dialogue))) continue;
-    await part.after?.(answers, dialogue);
+    await lastQuestions[part.title]?.(answers, dialogue);
     return;
   }
+}
+
+function isAsked({ when }: Question, { title }: Part, answers: Variables, dialogue: SetupDialogue): boolean {
+  if (when === undefined) return true;
+  const { config } = readConfig({ ...dialogue.before, ...answers });
+  const isOn = config.platforms.some((platform) => platform.isOn && platform.module.title === title);
+  return when((name) => inForce(name, answers, dialogue), isOn);
 }
 
 /** Says where Slack's app is created, with the prefix that was just chosen. Not for an app that exists. */
@@ -442,13 +349,13 @@ async function isKept(findings: readonly Finding[], { prompter, io }: SetupDialo
 async function askModel(answers: Record<string, string>, dialogue: SetupDialogue): Promise<void> {
   const { prompter } = dialogue;
   const models = await listModels(answers, dialogue);
-  const question = { name: "CHAT_MODEL", text: "Model for chat (empty: the first that can)" };
+  const question = { text: "Model for chat (empty: the first that can)" };
   for (;;) {
     const old = inForce("CHAT_MODEL", answers, dialogue);
     const listed = [...new Set([...models, ...(old === "" ? [] : [old])])];
     const value =
       models.length === 0
-        ? await askOne(question, answers, dialogue)
+        ? await askOne("CHAT_MODEL", question, answers, dialogue)
         : await prompter.choose(
             "Model for chat (type to search)",
             [{ value: "", label: "the first that can" }, ...listed.map((id) => ({ value: id, label: id }))],
@@ -464,7 +371,8 @@ async function askModel(answers: Record<string, string>, dialogue: SetupDialogue
 }
 
 async function askYesNo(
-  { name, text }: Question,
+  name: string,
+  { text }: Question,
   yes: NonNullable<Question["yes"]>,
   answers: Record<string, string>,
   dialogue: SetupDialogue,
@@ -487,25 +395,26 @@ function setAnswer(
   else answers[name] = value;
 }
 
-function inForce(name: string, answers: Record<string, string>, { before }: SetupDialogue): string {
+function inForce(name: string, answers: Variables, { before }: SetupDialogue): string {
   return answers[name] ?? before[name]?.trim() ?? "";
 }
 
 /** Resolves to the value in force. It asks again after a malformed value. */
 async function askOne(
-  { name, text }: Question,
+  name: string,
+  { text }: Question,
   answers: Record<string, string>,
   dialogue: SetupDialogue,
 ): Promise<string> {
   const setting = settings[name];
   const old = inForce(name, answers, dialogue);
-  const isSecret = setting?.isSecret === true;
+  const isSecret = setting?.isSecret !== undefined;
   const usual = setting?.schema.safeParse(undefined).data;
   const kept = old === "" && typeof usual === "string" ? usual : old;
   const removal = old === "" ? "" : " (- removes it)";
   const shown = kept === "" ? "" : ` [${isSecret ? "set" : withoutPassword(kept)}]${removal}`;
   const toValue = (typed: string): string =>
-    typed === "" ? old : typed === "-" ? "" : addresses.has(name) ? withScheme(typed) : typed;
+    typed === "" ? old : typed === "-" ? "" : setting?.isAddress === true ? withScheme(typed) : typed;
   const typed = await dialogue.prompter.ask(`${text}${shown}`, isSecret, (unchecked) => {
     const result = setting?.schema.safeParse(toValue(unchecked) === "" ? undefined : toValue(unchecked));
     if (result?.success !== false) return undefined;
@@ -524,9 +433,6 @@ async function offerEncryption(
   answers["STORE_ENCRYPTION_KEYS"] = randomBytes(32).toString("base64");
   prompter.say("  Keep a copy of STORE_ENCRYPTION_KEYS elsewhere: without it nobody can read the store.\n");
 }
-
-/** Settings that are addresses, which people write as they see them. */
-const addresses: ReadonlySet<string> = new Set(["GATEWAY_BASE_URL", "SLACK_PUBLIC_URL"]);
 
 /** Puts the scheme before a bare address: `http://` before one of this machine or network, with a port. */
 function withScheme(typed: string): string {

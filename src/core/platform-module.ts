@@ -3,7 +3,7 @@ import type { Check } from "./checks.ts";
 import type { Command } from "./command.ts";
 import type { GatewayOutlook } from "./gateway.ts";
 import type { Platform } from "./platform.ts";
-import type { Settings, SettingValues } from "./settings.ts";
+import type { Settings, SettingValues, SetupPart } from "./settings.ts";
 import type { Claims, Records } from "./storage.ts";
 import type { Log, Meter } from "./telemetry.ts";
 import type { Clock } from "./clock.ts";
@@ -119,6 +119,8 @@ export interface PlatformModule<S extends Settings = Settings> {
   /** The name for people, at most 8 characters. */
   readonly title: string;
   readonly settings: S;
+  /** How `npm run setup` asks for them. By default it does not. */
+  readonly setup?: SetupPart;
   /**
    * The kinds of people and places that access rules can list, with the form of their ids. A term is
    * `<platform>:<kind>:<id>`. An empty table means that everybody on the platform is an admin.

@@ -2,16 +2,53 @@ import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
 
-/** A setting: an environment variable with its check and its line in docs/settings-reference.md. */
+/** The value of a setting with the answers so far, which is empty if it is not set. */
+type InForce = (name: string) => string;
+
+/** How `parley setup` asks for a setting. */
+export interface Question {
+  readonly text: string;
+  /** The rest of the part is skipped if this answer is empty. */
+  readonly isGate?: true;
+  /** Whether it is asked. `isOn` says whether the platform of the part is. Default: always. */
+  readonly when?: (inForce: InForce, isOn: boolean) => boolean;
+  /** Makes it a yes/no question. Yes stands for this value, and no for the default. */
+  readonly yes?: { readonly value: string; readonly is: (value: string) => boolean };
+}
+
+/**
+ * A setting: an environment variable. Configuration, `.env.example`, docs/settings-reference.md, the
+ * doctor and `parley setup` read all that they say of it from here.
+ */
 export interface Setting {
   /** It receives the variable's text, or `undefined` if the variable is not set. */
   readonly schema: z.ZodType;
   /** One line of Markdown. */
   readonly description: string;
+  /** Further sentences for the comment in `.env.example`. */
+  readonly note?: string;
   /** The default as shown, if the schema's own says too little, such as "first able". */
   readonly shownDefault?: string;
-  /** Marks tokens, keys and passwords, which are never logged. */
-  readonly isSecret?: true;
+  /** Its line in `.env.example` is a comment, because a container and the systemd unit set it themselves. */
+  readonly isOfPlace?: true;
+  /** Marks tokens, keys and passwords, which are never logged. Of `pairs`, only the values are secret. */
+  readonly isSecret?: true | "pairs";
+  /** An address, to which setup adds the scheme that people leave out. */
+  readonly isAddress?: true;
+  /** Finds what is well-formed and hardly meant. Ends a sentence that begins with the name. */
+  readonly warn?: (value: unknown, values: Readonly<Record<string, unknown>>) => string | undefined;
+  readonly question?: Question;
+}
+
+/** A part of the dialogue of `parley setup`. */
+export interface SetupPart {
+  readonly intro: string;
+  /** A yes/no question that comes first, unless this setting is set. No skips the part. */
+  readonly isWanted?: { readonly text: string; readonly is: string };
+  /** The settings that are asked for, in this order. */
+  readonly asks: readonly string[];
+  /** The doctor's part that checks the answers. Default: the one with the same title. */
+  readonly checkedBy?: string;
 }
 
 export type Settings = Readonly<Record<string, Setting>>;
@@ -70,6 +107,24 @@ export const httpUrl = text.refine(
     URL.canParse(value) && /^https?:$/.test(new URL(value).protocol) && new URL(value).username === "",
   "must be an http:// or https:// address without a user name",
 );
+
+/**
+ * Warns of an address through which a secret setting would go unencrypted over the internet.
+ * @param key the setting with the secret
+ */
+export const sendsInTheClear =
+  (key: string): NonNullable<Setting["warn"]> =>
+  (address, { [key]: secret }) => {
+    const host = [secret].flat().some(Boolean) ? publicHostInTheClear(address) : undefined;
+    return host === undefined ? undefined : `sends ${key} unencrypted to ${host}: write https://`;
+  };
+
+/** The host of an http:// address that others can be on the way to. */
+export function publicHostInTheClear(address: unknown): string | undefined {
+  if (typeof address !== "string" || !URL.canParse(address)) return undefined;
+  const { protocol, hostname } = new URL(address);
+  return protocol === "http:" && isPublicHost(hostname) ? hostname : undefined;
+}
 
 /** Ends a sentence that begins with a setting's name and says what is wrong. It never quotes the text. */
 export function toProblem(issue: z.core.$ZodIssue): string {

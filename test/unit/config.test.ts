@@ -2,8 +2,10 @@ import { readFile } from "node:fs/promises";
 import { parseEnv } from "node:util";
 import { describe, expect, it } from "vitest";
 import { isParleyError } from "../../src/core/errors.ts";
-import { parseConfig, readConfig, settings, type Config } from "../../src/config.ts";
+import { parseConfig, readConfig, type Config } from "../../src/config.ts";
 import { findMisspelt } from "../../src/env-file.ts";
+import { toExampleFile } from "../../src/setting-texts.ts";
+import { sections, settings } from "../../src/settings.ts";
 
 function problemsOf(environment: Record<string, string>): string {
   try {
@@ -141,17 +143,12 @@ describe("shards of Discord", () => {
 });
 
 describe(".env.example", () => {
-  it("names every setting once and no other, and is itself accepted", async () => {
-    const lines = (await readFile(".env.example", "utf8"))
-      .split("\n")
-      .filter((line) => /^(?:# )?[A-Z_]+=/.test(line))
-      .map((line) => line.replace("# ", ""));
-    const entries = lines.map((line): [string, string] => [
-      line.slice(0, line.indexOf("=")),
-      line.slice(line.indexOf("=") + 1),
-    ]);
-    expect(entries.map(([name]) => name).sort()).toEqual(Object.keys(settings).sort());
-    expect(parseConfig(Object.fromEntries(entries))).toEqual(parseConfig({}));
+  // A new setting is written into it by `npx vitest run --project unit test/unit/config.test.ts -u`.
+  it("is what `npm run settings -- --env` prints, and is itself accepted", async () => {
+    const text = toExampleFile();
+    await expect(text).toMatchFileSnapshot("../../.env.example");
+    expect(parseConfig(parseEnv(text))).toEqual(parseConfig({}));
+    expect(Math.max(...text.split("\n").map((line) => line.length))).toBeLessThanOrEqual(120);
   });
 
   it("as it is moves nothing that a container or the systemd unit has put elsewhere", async () => {
@@ -239,5 +236,13 @@ describe("access rules and limits", () => {
     ])
       expect(lines.filter((each) => each.startsWith(`  - ${line}`))).toHaveLength(1);
     expect(lines).toHaveLength(16);
+  });
+});
+
+describe("the parts of setup", () => {
+  it("ask for settings that there are, and for each that has a question", () => {
+    const asked = sections.flatMap(({ setup }) => [...(setup?.asks ?? [])]);
+    const askable = Object.keys(settings).filter((name) => settings[name]?.question !== undefined);
+    expect(asked.sort()).toEqual(askable.sort());
   });
 });

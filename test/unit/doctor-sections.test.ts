@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createDoctorSections, secretsIn } from "../../src/doctor-sections.ts";
+import { createDoctorSections, privateIn } from "../../src/doctor-sections.ts";
 import { setVariables, type EnvFile } from "../../src/env-file.ts";
 import { toExitCode, toReportText, runChecks } from "../../src/operations/run-checks.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../simulators/discord/simulator.ts";
@@ -29,7 +29,7 @@ async function doctor(
   const file: EnvFile = { text: setVariables("", environment), values: environment, isOpenToOthers };
   const sections = await runChecks(await createDoctorSections({ environment, file, log: silentLog }), {
     isLive: false,
-    secrets: secretsIn(environment),
+    secrets: privateIn(environment),
     now,
   });
   return { text: toReportText(sections), code: toExitCode(sections) };

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { definePlatform } from "../../core/platform-module.ts";
 import { ParleyError } from "../../core/errors.ts";
-import { httpUrl, integerFrom, list, text } from "../../core/settings.ts";
+import { httpUrl, integerFrom, list, sendsInTheClear, text } from "../../core/settings.ts";
 import { shardIdsProblem, type ShardSettings } from "./transport/shards.ts";
 
 const snowflake = /^[1-9]\d{0,19}$/;
@@ -59,11 +59,13 @@ export const discord = definePlatform({
       schema: text.optional(),
       description: "the bot's token; empty: Discord is off",
       isSecret: true,
+      question: { text: "Bot token", isGate: true },
     },
     DISCORD_API_URL: {
       schema: httpUrl.optional(),
       description: "another API address, for tests and proxies",
       shownDefault: "public",
+      warn: sendsInTheClear("DISCORD_TOKEN"),
     },
     DISCORD_SHARDS: {
       schema: shardCount.default("auto"),
@@ -72,11 +74,20 @@ export const discord = definePlatform({
     DISCORD_SHARD_IDS: {
       schema: shardIds.default([]),
       description: "the shards of this process (`0,1`), the others being other processes'; empty: all",
+      note: "They share one store, and DISCORD_SHARDS is a count.",
     },
     DISCORD_REQUESTS_PER_SECOND: {
       schema: integerFrom(1, 100_000).default(50),
-      description: "what Discord allows this process in all channels together: 50, more for large bots",
+      description:
+        "requests a second that Discord allows this process in all channels together; more for large bots",
+      note: "Processes that share a bot share them: give each its part.",
     },
+  },
+  setup: {
+    intro: `Create an application at https://discord.com/developers/applications; under Bot turn on
+the Message Content Intent, press Save Changes, then Reset Token, which may ask for a 2FA code and shows three parts
+with dots between (docs/discord.md). The checks print the address that invites the bot. Empty: no Discord.`,
+    asks: ["DISCORD_TOKEN"],
   },
   accessTerms: { guild: snowflake, channel: snowflake, role: snowflake, user: snowflake },
   isOn: ({ DISCORD_TOKEN }) => DISCORD_TOKEN !== undefined,

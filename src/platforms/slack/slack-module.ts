@@ -1,24 +1,31 @@
 import { z } from "zod";
 import { definePlatform } from "../../core/platform-module.ts";
-import { httpUrl, text, type Settings, type SettingValues } from "../../core/settings.ts";
+import { httpUrl, sendsInTheClear, text, type Settings, type SettingValues } from "../../core/settings.ts";
 import type { createManifest } from "./install/manifest.ts";
 import { eventsPath, installPath } from "./address.ts";
 
 const settings = {
   SLACK_BOT_TOKEN: {
     schema: text.startsWith("xoxb-", "must be the bot token, which starts with xoxb-").optional(),
-    description: "the bot token; empty: Slack is off",
+    description: "the bot token (xoxb-…); empty: Slack is off",
     isSecret: true,
+    question: { text: "Bot token (xoxb-…)", isGate: true },
   },
   SLACK_APP_TOKEN: {
     schema: text.startsWith("xapp-", "must be the app-level token, which starts with xapp-").optional(),
-    description: "the app-level token, for Socket Mode",
+    description: "the app-level token (xapp-…), for Socket Mode",
     isSecret: true,
+    question: { text: "App-level token with connections:write (xapp-…; empty: HTTP mode)" },
   },
   SLACK_SIGNING_SECRET: {
     schema: text.min(16, "is too short: copy the whole signing secret").optional(),
     description: "for HTTP mode, on where `SLACK_APP_TOKEN` is not set: `POST /slack/events`",
+    note: "Slack must reach it over https.",
     isSecret: true,
+    question: {
+      text: "Signing secret, of Basic Information",
+      when: (inForce) => inForce("SLACK_APP_TOKEN") === "",
+    },
   },
   SLACK_CLIENT_ID: {
     schema: text.optional(),
@@ -30,16 +37,30 @@ const settings = {
     schema: httpUrl.optional(),
     description:
       "HTTP mode: where Slack and browsers reach this server, such as `https://parley.example.com`",
+    note: "It is also in the manifest.",
+    isAddress: true,
+    question: {
+      text: "Where Slack reaches this server (https://…)",
+      when: (inForce) => inForce("SLACK_APP_TOKEN") === "",
+    },
   },
   SLACK_EXTERNAL_PEOPLE: {
     schema: z.enum(["refused", "answered"]).default("refused"),
     description:
       "people of other workspaces in shared channels, while `ALLOW` is empty: `refused` or `answered`",
   },
-  SLACK_API_URL: { schema: httpUrl.optional(), description: "another API address", shownDefault: "public" },
+  SLACK_API_URL: {
+    schema: httpUrl.optional(),
+    description: "another API address",
+    shownDefault: "public",
+    warn: sendsInTheClear("SLACK_BOT_TOKEN"),
+  },
   SLACK_COMMAND_PREFIX: {
     schema: text.regex(/^[a-z0-9_-]{0,16}$/, "is at most 16 of a-z, 0-9, - and _").default(""),
-    description: "put before every command name",
+    description: "put before every command name: `parley-` makes /parley-ask, where another app has /ask",
+    question: {
+      text: "Prefix of its commands, such as parley- where other apps have /ask too (empty: none)",
+    },
   },
 } as const satisfies Settings;
 
@@ -47,6 +68,17 @@ export const slack = definePlatform({
   id: "slack",
   title: "Slack",
   settings,
+  setup: {
+    intro: "An app of your own in Slack, which answers in channels and direct messages (docs/slack.md).",
+    isWanted: { text: "Connect Slack?", is: "SLACK_BOT_TOKEN" },
+    asks: [
+      "SLACK_COMMAND_PREFIX",
+      "SLACK_BOT_TOKEN",
+      "SLACK_APP_TOKEN",
+      "SLACK_SIGNING_SECRET",
+      "SLACK_PUBLIC_URL",
+    ],
+  },
   accessTerms: { team: /^[ET][A-Z\d]+$/, channel: /^[CGD][A-Z\d]+$/, user: /^[UW][A-Z\d]+$/ },
   isOn: (values) => values.SLACK_BOT_TOKEN !== undefined || isForAnyWorkspace(values),
   problems: (values) => findProblems(values),

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { definePlatform } from "../../core/platform-module.ts";
 import { hostList, list, text } from "../../core/settings.ts";
-import { isAddressOrNetwork } from "../../support/http/client-address.ts";
+import { isAddressOrNetwork, isVast } from "../../support/http/client-address.ts";
 import { accountName } from "./accounts/accounts.ts";
 import { bindProblem } from "./page-login.ts";
 
@@ -12,25 +12,38 @@ export const web = definePlatform({
   settings: {
     PAGE: {
       schema: z.enum(["auto", "on", "off"]).default("auto"),
-      description: "`on`, `off`, or on when no platform is",
+      description: "`on`, `off`, or `auto`: on when no platform is",
+      question: { text: "Show it (on, off; auto: only without Discord and Slack)" },
     },
     PAGE_HOSTS: {
       schema: hostList,
-      description: "further names the page is reached by, behind a proxy",
+      description: "further names the page is reached by, such as `chat.example.org`, separated by commas",
     },
     PAGE_PASSWORD: {
       schema: text.min(8, "needs at least 8 characters").optional(),
       description: "opens the shared account; needed unless `HOST` is loopback or `PAGE_LOGIN=accounts`",
+      note: "8 characters or more. Who has it sees all chats of the shared account, and is an admin of the page.",
       isSecret: true,
+      question: {
+        text: "Password of the page, 8 characters or more (empty: none)",
+        when: (inForce, isOn) => isOn && inForce("PAGE_LOGIN") !== "accounts",
+      },
     },
     PAGE_LOGIN: {
       schema: z.enum(["auto", "accounts"]).default("auto"),
       description: "`accounts`: nobody opens the page without an account of their own (`npm run account`)",
+      note: "auto: where there are accounts, a login is needed; PAGE_PASSWORD opens the shared account beside them.",
+      question: {
+        text: "Does everybody have an account of their own (npm run account), instead of one password for all?",
+        when: (_, isOn) => isOn,
+        yes: { value: "accounts", is: (login) => login === "accounts" },
+      },
     },
     PAGE_TITLES: {
       schema: z.enum(["model", "first-words"]).default("model"),
       description:
         "the title of a chat: `model` asks its model once, which counts as usage; or `first-words`",
+      note: "The sandbox always takes the first words.",
     },
     PAGE_TRUSTED_PROXIES: {
       schema: list
@@ -38,9 +51,20 @@ export const web = definePlatform({
           (entries) => entries.every(isAddressOrNetwork),
           "must be IP addresses or networks (10.0.0.0/8)",
         )
+        .refine(
+          (entries) => !entries.some(isVast),
+          "trusts a large part of the internet, from which everybody could name any address as theirs and guess passwords without delay: list the proxy's own address",
+        )
         .default([]),
       description: "proxies whose `X-Forwarded-For` is believed: addresses or networks",
+      note: "It names the client, for the delay after wrong passwords. Empty: the connection's own address counts.",
     },
+  },
+  setup: {
+    intro: `Chats in the browser (docs/page.md). In a container it listens to all addresses, and needs a password or
+accounts, as everywhere where other machines reach it.`,
+    checkedBy: "Settings",
+    asks: ["PAGE", "HOST", "PAGE_LOGIN", "PAGE_PASSWORD"],
   },
   accessTerms: { user: accountName },
   isOperatorsOwn: true,

@@ -6,6 +6,17 @@ export function isAddressOrNetwork(entry: string): boolean {
   return entry.includes("/") ? ipaddr.isValidCIDR(entry) : isAddress(entry);
 }
 
+/**
+ * Whether a network is a large part of the internet. Private networks are at most a /8, or a /7 of IPv6.
+ * Providers of proxies have smaller ones. It is false for anything else.
+ */
+export function isVast(entry: string): boolean {
+  if (!ipaddr.isValidCIDR(entry)) return false;
+  const [address, bits] = ipaddr.parseCIDR(entry);
+  if (address.kind() === "ipv4") return bits < 8;
+  return bits < (["uniqueLocal", "linkLocal"].includes(address.range()) ? 7 : 16);
+}
+
 /** Whether a text is an IP address in its usual form. */
 function isAddress(text: string): boolean {
   return ipaddr.IPv4.isValidFourPartDecimal(text) || ipaddr.IPv6.isValid(text);

@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { parseConfig, settings } from "../../../src/config.ts";
+import { parseConfig } from "../../../src/config.ts";
+import { settings } from "../../../src/settings.ts";
 import { storeUrlProblem } from "../../../src/conversations/backends.ts";
 import { readDockerfile } from "../../support/dockerfile.ts";
 

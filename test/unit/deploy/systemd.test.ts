@@ -3,7 +3,8 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { parseConfig, settings } from "../../../src/config.ts";
+import { parseConfig } from "../../../src/config.ts";
+import { settings } from "../../../src/settings.ts";
 import { has } from "../../support/requirements.ts";
 
 let folder: string;
