@@ -12,7 +12,7 @@ import {
 import { wrong, type Finding, right, warning, type Check, type CheckContext } from "../../core/checks.ts";
 import type { Command } from "../../core/command.ts";
 import { isParleyError } from "../../core/errors.ts";
-import { publicApiUrl } from "./transport/api.ts";
+import { publicApiUrl } from "./transport/request.ts";
 import { findCommandChanges } from "./press/commands.ts";
 import { toParleyError } from "./errors.ts";
 import { automaticShards, toShardPlan, type ShardSettings } from "./transport/shards.ts";

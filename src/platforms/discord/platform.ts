@@ -13,9 +13,10 @@ import { createIntake } from "./intake/intake.ts";
 import { createMessageLinks, createRoomReader } from "./intake/read-room.ts";
 import { registerCommands } from "./press/commands.ts";
 import { createReplies } from "./reply/replies.ts";
-import { createDiscordApi, publicApiUrl } from "./transport/api.ts";
+import { createDiscordApi } from "./transport/api.ts";
 import { createConnection, type Connection } from "./transport/connection.ts";
 import { createBot, createDirectory } from "./transport/directory.ts";
+import { publicApiUrl } from "./transport/request.ts";
 import { automaticShards, isOwnGuild, type ShardSettings } from "./transport/shards.ts";
 
 /** The options of {@link createDiscordPlatform}. */

@@ -1,5 +1,4 @@
 import {
-  REST,
   Routes,
   makeURLSearchParams,
   type APIChannel,
@@ -7,6 +6,7 @@ import {
   type APIMessage,
   type APIThreadChannel,
   type RawFile,
+  type REST,
   type RESTPatchAPIChannelMessageJSONBody,
   type RESTPostAPIChannelMessageJSONBody,
   type RESTPostAPIWebhookWithTokenJSONBody,
@@ -18,25 +18,18 @@ import type { Log, Meter } from "../../../core/telemetry.ts";
 import { createSlidingWindowLimiter } from "../../../support/rate-limiter.ts";
 import { backoffMs, retry } from "../../../support/retry.ts";
 import type { DeliveryScheduler } from "../../delivery/delivery-scheduler.ts";
-import { discordCode, errorCodes, toParleyError } from "../errors.ts";
+import { discordCode, errorCodes } from "../errors.ts";
 import {
   createDiscordScheduler,
   createSending,
+  isLost,
   isOldMessage,
   lanes,
+  repeatBackoff,
   type SendOptions,
-  requestOptions,
-  warnOfRefusals,
+  translated,
 } from "./delivery.ts";
-
-/** The default of `DISCORD_API_URL`. */
-export const publicApiUrl = "https://discord.com/api";
-
-/** Longer rate limits are errors for the caller. The client waits out shorter ones. */
-const maxRateLimitWaitMs = 10_000;
-
-/** The library's own limit over all routes is off: the scheduler counts for it. */
-const unlimited = 10_000;
+import { createRest } from "./request.ts";
 
 const notAMember: ReadonlySet<number> = new Set([
   errorCodes.unknownGuild,
@@ -48,13 +41,11 @@ const notAMember: ReadonlySet<number> = new Set([
 /** Used where a channel has no default for its threads, in minutes. */
 const usualArchiveMinutes = 1440;
 
-const maxRetries = 3;
 /**
  * How long the response of an interaction is tried. After two seconds another instance responds instead, and
  * a reply that began before does not know it.
  */
 const respondForMs = 2600;
-const retryBackoff = { baseMs: 100, maxMs: 400 };
 
 /** Discord suspects bots that open many direct messages. */
 const directLimit = { max: 20, windowMs: 10 * 60_000, reserved: 0 };
@@ -81,103 +72,15 @@ interface NewThread {
   readonly type?: number;
 }
 
-/**
- * The requests that Parley makes. They reject with ParleyErrors without tokens and user text. Those that show
- * something, and most others, wait for their turn under Discord's limits.
- */
-export interface DiscordApi {
-  /** Orders what is shown, under Discord's limits. */
-  readonly scheduler: DeliveryScheduler;
-  /**
-   * Posts a message, as an ordinary one where Discord refuses a reply. That needs the permission Read Message
-   * History.
-   */
-  createMessage(
-    channelId: string,
-    body: RESTPostAPIChannelMessageJSONBody,
-    options?: PostOptions,
-  ): Promise<APIMessage>;
-  /** Edits a message. It is never sent twice, since another process may have edited the message meanwhile. */
-  editMessage(
-    channelId: string,
-    messageId: string,
-    body: RESTPatchAPIChannelMessageJSONBody,
-    options?: SendOptions,
-  ): Promise<APIMessage>;
-  /** Shows "typing…" for ten seconds, or until the bot posts. */
-  startTyping(channelId: string, options?: SendOptions): Promise<void>;
-  deleteMessage(channelId: string, messageId: string): Promise<void>;
-  getMessage(channelId: string, messageId: string): Promise<APIMessage>;
-  /**
-   * Reads the first `limit` messages (1 to 100) after an id. Without `after` it reads the last ones, before
-   * an id or of all. The newest comes first. `isPatient` means that nobody waits for them, so requests that
-   * somebody waits for come first and keep their room. Default false.
-   */
-  listMessages(
-    channelId: string,
-    options: {
-      readonly after?: string;
-      readonly before?: string | undefined;
-      readonly limit: number;
-      readonly isPatient?: boolean;
-    },
-  ): Promise<APIMessage[]>;
-  getChannel(channelId: string): Promise<APIChannel>;
-  /** Lists the first `limit` servers of the bot (1 to 200) after an id, in the order of their ids. */
-  listGuilds(options: {
-    readonly after?: string | undefined;
-    readonly limit: number;
-  }): Promise<readonly { readonly id: string }[]>;
-  /** Resolves to `undefined` where the user is not a member, or the bot is not. */
-  getMember(guildId: string, userId: string): Promise<APIGuildMember | undefined>;
-  startThread(
-    channelId: string,
-    messageId: string | undefined,
-    thread: NewThread,
-    options?: SendOptions,
-  ): Promise<APIThreadChannel>;
-  /** Makes an archived thread active. That is not possible where a moderator has locked it. */
-  unarchiveThread(threadId: string): Promise<void>;
-  /** Puts a thread into somebody's list of channels. */
-  addToThread(threadId: string, userId: string): Promise<void>;
-  /** Returns the channel. @throws ParleyError `platform-unreachable` with `retryAfterMs`: not now */
-  openDirectChannel(userId: string): Promise<APIChannel>;
-  /**
-   * Tells a person something in direct messages. Resolves to false where too many were opened lately.
-   * @throws ParleyError where they take none
-   */
-  tellDirectly(userId: string, body: RESTPostAPIChannelMessageJSONBody): Promise<boolean>;
-  putCommands(applicationId: string, commands: RESTPutAPIApplicationCommandsJSONBody): Promise<void>;
-  /** Sends the response of an interaction. It must arrive within 3 s of the interaction's creation. */
-  respond(interactionId: string, token: string, body: unknown): Promise<void>;
-  /**
-   * Makes requests about the messages of the interaction wait until `acknowledgement` has settled, as Discord
-   * rejects earlier ones.
-   */
-  expect(token: string, acknowledgement: Promise<unknown>): void;
-  followUp(
-    interaction: InteractionToken,
-    body: RESTPostAPIWebhookWithTokenJSONBody,
-    options?: PostOptions,
-  ): Promise<APIMessage>;
-  /** `messageId` may be `@original`. */
-  editFollowUp(
-    interaction: InteractionToken,
-    messageId: string,
-    body: RESTPatchAPIChannelMessageJSONBody,
-    options?: SendOptions,
-  ): Promise<APIMessage>;
-  getFollowUp(interaction: InteractionToken, messageId: string): Promise<APIMessage>;
-  deleteFollowUp(interaction: InteractionToken, messageId: string): Promise<void>;
+/** Which messages are read: 1 to 100, after or before an id, or the last of all. */
+interface MessageQuery {
+  readonly after?: string;
+  readonly before?: string | undefined;
+  readonly limit: number;
 }
 
-/**
- * Creates the REST client. Requests are independent of the gateway client, which drops its token on
- * `destroy`. Interactions have a REST instance of their own, because Discord exempts them from its limit over
- * all routes. Messages of interactions have a limit for each token and count against no other. They are
- * delayed only after a refusal, except edits of messages older than an hour.
- */
-export function createDiscordApi(options: {
+/** The options of {@link createDiscordApi}. */
+interface ApiOptions {
   readonly token: string;
   readonly apiUrl: string;
   /** By default one is made from the next three. */
@@ -189,92 +92,66 @@ export function createDiscordApi(options: {
   readonly now: () => number;
   readonly clock: Clock;
   readonly log: Log;
-}): DiscordApi {
-  const { apiUrl, scheduler = createDiscordScheduler(options), clock, log } = options;
-  const sending = createSending(scheduler, clock);
-  const offset = apiUrl === publicApiUrl ? 50 : 0;
-  const common = {
-    version: "10",
-    api: apiUrl,
-    offset,
-    // The library would also repeat posts that may have happened. See `retrying`.
-    retries: 0,
-    globalRequestsPerSecond: unlimited,
-    ...requestOptions,
+}
+
+/** What the requests below are made with. */
+interface Surroundings extends Pick<ApiOptions, "now" | "clock" | "log"> {
+  readonly rest: REST;
+  readonly send: ReturnType<typeof createSending>;
+}
+
+/**
+ * The requests that Parley makes, all with one client. They reject with ParleyErrors without tokens and user
+ * text, and wait in their lanes under Discord's limits, except the response of an interaction.
+ */
+export type DiscordApi = ReturnType<typeof createDiscordApi>;
+
+export function createDiscordApi(options: ApiOptions) {
+  const { scheduler = createDiscordScheduler(options), clock } = options;
+  const rest = createRest(options.token, options.apiUrl, options.log);
+  const around: Surroundings = { ...options, rest, send: createSending(scheduler, clock) };
+  const messages = createMessageRequests(around);
+  return {
+    /** Orders what is shown, under Discord's limits. */
+    scheduler,
+    ...messages,
+    ...createPlaceRequests(around),
+    ...createDirectMessages(around, (channelId, body) => messages.createMessage(channelId, body)),
+    ...createInteractionRequests(around),
   };
-  const rest = new REST({
-    ...common,
-    // Requests that show something wait by urgency in the scheduler, and here in order of arrival.
-    rejectOnRateLimit: ({ method, route, timeToReset, retryAfter }) =>
-      (["POST", "PATCH"].includes(method) && route.startsWith("/channels/:id/")) ||
-      Math.max(timeToReset, retryAfter) > maxRateLimitWaitMs,
-  }).setToken(options.token);
-  const interactions = new REST({
-    ...common,
-    rejectOnRateLimit: ({ method, timeToReset, retryAfter }) =>
-      method === "PATCH" || Math.max(timeToReset, retryAfter) > maxRateLimitWaitMs,
-  });
-  const open = { auth: false } as const;
-  for (const one of [rest, interactions]) warnOfRefusals(one, log);
-  const acknowledgements = new Map<string, Promise<unknown>>();
-  const directNotes = createSlidingWindowLimiter({ ...directLimit, now: () => clock.monotonic() });
-  let directPausedUntil = Number.NEGATIVE_INFINITY;
+}
 
-  async function send<T>(action: string, request: () => Promise<unknown>): Promise<T> {
-    try {
-      return (await request()) as T;
-    } catch (error) {
-      throw toParleyError(error, action);
-    }
-  }
+/** Returns how a request is sent that shows nothing, and that may be repeated. */
+function asked(method: string, action: string, place: string) {
+  return { method, action, lanes: [lanes.others(method, place), lanes.global], isRepeatable: true };
+}
 
-  /** Sends requests that may be repeated: reads, and posts with a nonce. */
-  function retrying<T>(
-    action: string,
-    request: (attempt: number) => Promise<unknown>,
-    { signal, forMs }: { readonly signal?: AbortSignal | undefined; readonly forMs?: number } = {},
-  ): Promise<T> {
-    return retry((attempt) => send<T>(action, () => request(attempt)), {
-      signal,
-      clock,
-      ...(forMs === undefined ? {} : { deadline: clock.monotonic() + forMs }),
-      delayMs: (error, attempt) =>
-        isParleyError(error, "platform-unreachable") &&
-        error.retryAfterMs === undefined &&
-        (forMs !== undefined || attempt <= maxRetries)
-          ? backoffMs(attempt, retryBackoff)
-          : undefined,
-    });
-  }
+/** Returns the lane of edits to an old message, which comes before all others. */
+function oldLane(messageId: string, id: string, now: number): string[] {
+  return isOldMessage(messageId, now) ? [lanes.oldEdits(id)] : [];
+}
 
-  /** Sends a request that shows nothing, and that may be repeated. */
-  const ask = <T>(
-    method: string,
-    action: string,
-    request: () => Promise<unknown>,
-    isPatient?: boolean,
-  ): Promise<T> => sending.ask(method, () => retrying<T>(action, request), isPatient);
-
-  /** Returns the lane of edits to an old message, which comes before all others. */
-  const oldLane = (messageId: string, id: string): string[] =>
-    isOldMessage(messageId, options.now()) ? [lanes.oldEdits(id)] : [];
-
-  const post = (
+function createMessageRequests({ rest, send, now, log }: Surroundings) {
+  function post(
     channelId: string,
     body: RESTPostAPIChannelMessageJSONBody,
     given: PostOptions,
-  ): Promise<APIMessage> =>
-    sending.show("post", [lanes.posts(channelId), lanes.global], given, () =>
-      retrying(
-        "post a message",
-        () => rest.post(Routes.channelMessages(channelId), { body, ...toRequest(given) }),
-        { signal: given.signal },
-      ),
+  ): Promise<APIMessage> {
+    const its = [lanes.posts(channelId), lanes.global];
+    return send(
+      { method: "post", action: "post a message", lanes: its, isRepeatable: true },
+      () => rest.post(Routes.channelMessages(channelId), { body, ...toRequest(given) }),
+      given,
     );
+  }
 
-  const api: DiscordApi = {
-    scheduler,
-    async createMessage(channelId, body, given = {}) {
+  return {
+    /** Posts a message, as an ordinary one where Discord refuses a reply for want of Read Message History. */
+    async createMessage(
+      channelId: string,
+      body: RESTPostAPIChannelMessageJSONBody,
+      given: PostOptions = {},
+    ): Promise<APIMessage> {
       try {
         return await post(channelId, body, given);
       } catch (error) {
@@ -287,155 +164,247 @@ export function createDiscordApi(options: {
         return await post(channelId, { ...body, message_reference: undefined }, given);
       }
     },
-    editMessage: (channelId, messageId, body, given = {}) =>
-      sending.show(
-        "edit",
-        [...oldLane(messageId, channelId), lanes.edits(channelId), lanes.global],
+    /** Edits a message. It is never sent twice, since another process may have edited the message meanwhile. */
+    editMessage(
+      channelId: string,
+      messageId: string,
+      body: RESTPatchAPIChannelMessageJSONBody,
+      given: SendOptions = {},
+    ): Promise<APIMessage> {
+      const its = [...oldLane(messageId, channelId, now()), lanes.edits(channelId), lanes.global];
+      return send(
+        { method: "edit", action: "edit a message", lanes: its },
+        () => rest.patch(Routes.channelMessage(channelId, messageId), { body, ...toRequest(given) }),
         given,
-        () =>
-          send("edit a message", () =>
-            rest.patch(Routes.channelMessage(channelId, messageId), { body, ...toRequest(given) }),
-          ),
-      ),
-    startTyping: (channelId, given) =>
-      sending.show(
-        "typing",
-        [lanes.typing(channelId), lanes.allTyping, lanes.global],
+      );
+    },
+    /** Shows "typing…" for ten seconds, or until the bot posts. */
+    startTyping(channelId: string, given?: SendOptions): Promise<void> {
+      const its = [lanes.typing(channelId), lanes.allTyping, lanes.global];
+      return send(
+        { method: "typing", action: "start typing", lanes: its },
+        () => rest.post(Routes.channelTyping(channelId), toRequest(given)),
         { urgency: "preview", ...given },
-        () => send("start typing", () => rest.post(Routes.channelTyping(channelId), toRequest(given))),
+      );
+    },
+    deleteMessage: (channelId: string, messageId: string): Promise<void> =>
+      send(asked("delete", "delete a message", channelId), () =>
+        rest.delete(Routes.channelMessage(channelId, messageId)),
       ),
-    deleteMessage: (channelId, messageId) =>
-      ask("delete", "delete a message", () => rest.delete(Routes.channelMessage(channelId, messageId))),
-    getMessage: (channelId, messageId) =>
-      ask("read", "read a message", () => rest.get(Routes.channelMessage(channelId, messageId))),
-    listMessages: (channelId, { isPatient, ...query }) =>
-      ask(
-        "read",
-        "read messages",
+    getMessage: (channelId: string, messageId: string): Promise<APIMessage> =>
+      send(asked("read", "read a message", channelId), () =>
+        rest.get(Routes.channelMessage(channelId, messageId)),
+      ),
+    /**
+     * Reads messages, the newest first. `isPatient` means that nobody waits for them, so requests that
+     * somebody waits for come first and keep their room. Default false.
+     */
+    listMessages(
+      channelId: string,
+      { isPatient = false, ...query }: MessageQuery & { readonly isPatient?: boolean },
+    ): Promise<APIMessage[]> {
+      const usual = asked("read", "read messages", channelId);
+      const patient = { ...usual, lanes: [...usual.lanes, lanes.lookUps], isPatient };
+      return send(
+        isPatient ? patient : usual,
         () => rest.get(Routes.channelMessages(channelId), { query: makeURLSearchParams(query) }),
-        isPatient,
-      ),
-    getChannel: (channelId) => ask("read", "read a channel", () => rest.get(Routes.channel(channelId))),
-    listGuilds: (query) =>
-      ask("read", "list the servers", () =>
+        { urgency: isPatient ? "preview" : "final" },
+      );
+    },
+  };
+}
+
+/** Returns the requests about channels, servers, threads and the application. */
+function createPlaceRequests({ rest, send }: Surroundings) {
+  return {
+    getChannel: (channelId: string): Promise<APIChannel> =>
+      send(asked("read", "read a channel", channelId), () => rest.get(Routes.channel(channelId))),
+    /** Lists the first `limit` servers of the bot (1 to 200) after an id, in the order of their ids. */
+    listGuilds: (query: {
+      readonly after?: string | undefined;
+      readonly limit: number;
+    }): Promise<readonly { readonly id: string }[]> =>
+      send(asked("read", "list the servers", "servers"), () =>
         rest.get(Routes.userGuilds(), { query: makeURLSearchParams(query) }),
       ),
-    async getMember(guildId, userId) {
+    /** Resolves to `undefined` where the user is not a member, or the bot is not. */
+    async getMember(guildId: string, userId: string): Promise<APIGuildMember | undefined> {
       try {
-        return await ask("read", "read a member", () => rest.get(Routes.guildMember(guildId, userId)));
+        return await send(asked("read", "read a member", guildId), () =>
+          rest.get(Routes.guildMember(guildId, userId)),
+        );
       } catch (error) {
         if (notAMember.has(discordCode(error) ?? 0)) return undefined;
         throw error;
       }
     },
-    startThread: (channelId, messageId, { name, archiveMinutes = usualArchiveMinutes, type }, given = {}) =>
-      sending.show("thread", [lanes.threads(channelId), lanes.global], given, () =>
-        retrying(
-          "open a thread",
-          () =>
-            rest.post(Routes.threads(channelId, messageId), {
-              // A thread from a message is public anyway, and the field does not exist for it.
-              body: {
-                name,
-                auto_archive_duration: archiveMinutes,
-                ...(messageId === undefined ? { type } : {}),
-              },
-              ...toRequest(given),
-            }),
-          { signal: given.signal },
-        ),
-      ),
-    unarchiveThread: (threadId) =>
-      ask("thread", "unarchive a thread", () =>
+    startThread(
+      channelId: string,
+      messageId: string | undefined,
+      { name, archiveMinutes = usualArchiveMinutes, type }: NewThread,
+      given: SendOptions = {},
+    ): Promise<APIThreadChannel> {
+      const its = [lanes.threads(channelId), lanes.global];
+      // A thread from a message is public anyway, and the field does not exist for it.
+      const kind = messageId === undefined ? { type } : {};
+      const body = { name, auto_archive_duration: archiveMinutes, ...kind };
+      return send(
+        { method: "thread", action: "open a thread", lanes: its, isRepeatable: true },
+        () => rest.post(Routes.threads(channelId, messageId), { body, ...toRequest(given) }),
+        given,
+      );
+    },
+    /** Makes an archived thread active. That is not possible where a moderator has locked it. */
+    unarchiveThread: (threadId: string): Promise<void> =>
+      send(asked("thread", "unarchive a thread", threadId), () =>
         rest.patch(Routes.channel(threadId), { body: { archived: false } }),
       ),
-    addToThread: (threadId, userId) =>
-      ask("thread", "add to a thread", () => rest.put(Routes.threadMembers(threadId, userId))),
-    async openDirectChannel(userId) {
-      const pausedMs = Math.ceil(directPausedUntil - clock.monotonic());
-      if (pausedMs > 0) throw tooFast(pausedMs);
-      try {
-        return await ask("open", "open a direct message", () =>
-          rest.post(Routes.userChannels(), { body: { recipient_id: userId } }),
-        );
-      } catch (error) {
-        if (discordCode(error) !== errorCodes.openingTooFast) throw error;
-        directPausedUntil = clock.monotonic() + directPauseMs;
-        throw tooFast(directPauseMs);
-      }
-    },
-    async tellDirectly(userId, body) {
-      if (!directNotes.tryTake()) return false;
-      const direct = await api.openDirectChannel(userId);
-      await api.createMessage(direct.id, body);
+    /** Puts a thread into somebody's list of channels. */
+    addToThread: (threadId: string, userId: string): Promise<void> =>
+      send(asked("thread", "add to a thread", threadId), () =>
+        rest.put(Routes.threadMembers(threadId, userId)),
+      ),
+    putCommands: (applicationId: string, body: RESTPutAPIApplicationCommandsJSONBody): Promise<void> =>
+      send(asked("commands", "register the commands", applicationId), () =>
+        rest.put(Routes.applicationCommands(applicationId), { body }),
+      ),
+  };
+}
+
+function createDirectMessages(
+  { rest, send, clock }: Surroundings,
+  createMessage: (channelId: string, body: RESTPostAPIChannelMessageJSONBody) => Promise<APIMessage>,
+) {
+  const notes = createSlidingWindowLimiter({ ...directLimit, now: () => clock.monotonic() });
+  let pausedUntil = Number.NEGATIVE_INFINITY;
+
+  async function openDirectChannel(userId: string): Promise<APIChannel> {
+    const pausedMs = Math.ceil(pausedUntil - clock.monotonic());
+    if (pausedMs > 0) throw tooFast(pausedMs);
+    try {
+      return await send(asked("open", "open a direct message", "direct"), () =>
+        rest.post(Routes.userChannels(), { body: { recipient_id: userId } }),
+      );
+    } catch (error) {
+      if (discordCode(error) !== errorCodes.openingTooFast) throw error;
+      pausedUntil = clock.monotonic() + directPauseMs;
+      throw tooFast(directPauseMs);
+    }
+  }
+
+  return {
+    /** Returns the channel. @throws ParleyError `platform-unreachable` with `retryAfterMs`: not now */
+    openDirectChannel,
+    /**
+     * Tells a person something in direct messages. Resolves to false where too many were opened lately.
+     * @throws ParleyError where they take none
+     */
+    async tellDirectly(userId: string, body: RESTPostAPIChannelMessageJSONBody): Promise<boolean> {
+      if (!notes.tryTake()) return false;
+      const direct = await openDirectChannel(userId);
+      await createMessage(direct.id, body);
       return true;
     },
-    putCommands: (applicationId, commands) =>
-      retrying("register the commands", () =>
-        rest.put(Routes.applicationCommands(applicationId), { body: commands }),
-      ),
-    respond: (interactionId, token, body) =>
-      retrying(
-        "answer an interaction",
+  };
+}
+
+/**
+ * Returns the requests about interactions. Messages of interactions have a limit for each token and count
+ * against no other. They are delayed only after a refusal, except edits of messages older than an hour.
+ */
+function createInteractionRequests({ rest, send, now, clock }: Surroundings) {
+  const open = { auth: false } as const;
+  const acknowledgements = new Map<string, Promise<unknown>>();
+
+  /** Makes a request about the messages of an interaction, once that is acknowledged. */
+  async function follow<T>(
+    { token }: InteractionToken,
+    [method, action, ...before]: readonly [method: string, action: string, ...before: string[]],
+    request: () => Promise<unknown>,
+    given?: SendOptions,
+  ): Promise<T> {
+    await acknowledgements.get(token);
+    return send({ method, action, lanes: [...before, lanes.interaction(token)] }, request, given);
+  }
+
+  return {
+    /**
+     * Sends the response of an interaction, which must arrive within 3 s of the interaction's creation. The
+     * library sends it at once, also while Discord refuses everything else.
+     */
+    respond: (interactionId: string, token: string, body: unknown): Promise<void> =>
+      retry(
         async (attempt) => {
-          try {
-            await interactions.post(Routes.interactionCallback(interactionId, token), { ...open, body });
-          } catch (error) {
+          const sent = translated<void>("answer an interaction", () =>
+            rest.post(Routes.interactionCallback(interactionId, token), { ...open, body }),
+          );
+          await sent.catch((error: unknown) => {
             // Perhaps only a response was lost. This attempt is then rejected, because the one before was
             // taken.
             if (attempt === 1 || discordCode(error) !== errorCodes.alreadyAcknowledged) throw error;
-          }
+          });
         },
-        { forMs: respondForMs },
+        {
+          clock,
+          deadline: clock.monotonic() + respondForMs,
+          delayMs(error, attempt) {
+            if (isLost(error)) return backoffMs(attempt, repeatBackoff);
+            return isParleyError(error) ? error.retryAfterMs : undefined;
+          },
+        },
       ),
-    expect(token, acknowledgement) {
+    /**
+     * Makes requests about the messages of the interaction wait until `acknowledgement` has settled, as
+     * Discord rejects earlier ones.
+     */
+    expect(token: string, acknowledgement: Promise<unknown>): void {
       const settled = Promise.allSettled([acknowledgement]).then(() => acknowledgements.delete(token));
       acknowledgements.set(token, settled);
     },
-    // A follow-up has no nonce. Repeating a POST whose response was lost would post the message twice.
-    async followUp({ applicationId, token }, body, given = {}) {
-      await acknowledgements.get(token);
-      return sending.show("follow-up", [lanes.interaction(token)], given, () =>
-        send("follow up on an interaction", () =>
-          interactions.post(Routes.webhook(applicationId, token), {
+    /** Posts a message. It has no nonce, so that repeating it after a lost response would post it twice. */
+    followUp: (
+      interaction: InteractionToken,
+      body: RESTPostAPIWebhookWithTokenJSONBody,
+      given: PostOptions = {},
+    ): Promise<APIMessage> =>
+      follow(
+        interaction,
+        ["follow-up", "follow up on an interaction"],
+        () =>
+          rest.post(Routes.webhook(interaction.applicationId, interaction.token), {
             ...open,
             query: new URLSearchParams({ wait: "true" }),
             body,
             ...toRequest(given),
           }),
-        ),
-      );
-    },
-    async editFollowUp({ applicationId, token }, messageId, body, given = {}) {
-      await acknowledgements.get(token);
-      const its = [...oldLane(messageId, messageId), lanes.interaction(token)];
-      return sending.show("follow-up edit", its, given, () =>
-        send("edit an interaction's message", () =>
-          interactions.patch(Routes.webhookMessage(applicationId, token, messageId), {
-            ...open,
-            body,
-            ...toRequest(given),
-          }),
-        ),
-      );
-    },
-    async getFollowUp({ applicationId, token }, messageId) {
-      await acknowledgements.get(token);
-      return send("read an interaction's message", () =>
-        interactions.get(Routes.webhookMessage(applicationId, token, messageId), open),
-      );
-    },
-    async deleteFollowUp({ applicationId, token }, messageId) {
-      await acknowledgements.get(token);
-      await sending.show("follow-up deletion", [lanes.interaction(token)], {}, () =>
-        send("delete an interaction's message", () =>
-          interactions.delete(Routes.webhookMessage(applicationId, token, messageId), open),
-        ),
-      );
-    },
+        given,
+      ),
+    /** `messageId` may be `@original`. */
+    editFollowUp: (
+      interaction: InteractionToken,
+      messageId: string,
+      body: RESTPatchAPIChannelMessageJSONBody,
+      given: SendOptions = {},
+    ): Promise<APIMessage> =>
+      follow(
+        interaction,
+        ["follow-up edit", "edit an interaction's message", ...oldLane(messageId, messageId, now())],
+        () => rest.patch(toRoute(interaction, messageId), { ...open, body, ...toRequest(given) }),
+        given,
+      ),
+    getFollowUp: (interaction: InteractionToken, messageId: string): Promise<APIMessage> =>
+      follow(interaction, ["follow-up read", "read an interaction's message"], () =>
+        rest.get(toRoute(interaction, messageId), open),
+      ),
+    deleteFollowUp: (interaction: InteractionToken, messageId: string): Promise<void> =>
+      follow(interaction, ["follow-up deletion", "delete an interaction's message"], () =>
+        rest.delete(toRoute(interaction, messageId), open),
+      ),
   };
-  return api;
 }
+
+const toRoute = ({ applicationId, token }: InteractionToken, messageId: string) =>
+  Routes.webhookMessage(applicationId, token, messageId);
 
 function toRequest({ files = [], signal }: PostOptions = {}): { files?: RawFile[]; signal?: AbortSignal } {
   return {

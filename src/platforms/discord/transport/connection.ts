@@ -3,12 +3,11 @@ import { ParleyError } from "../../../core/errors.ts";
 import type { PlatformHealth } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { sleepUnlessAborted } from "../../../support/clock.ts";
-import { publicApiUrl } from "./api.ts";
 import { dropLeftGuilds } from "./directory.ts";
 import { unauthorized } from "../errors.ts";
 import { dispatchEvent, type ConnectionEvents } from "./gateway-events.ts";
 import { shardOf, type Shard, type ShardPlan, type ShardSettings } from "./shards.ts";
-import { requestOptions, warnOfRefusals } from "./delivery.ts";
+import { toRestOptions, warnOfRefusals } from "./request.ts";
 import {
   DiscordjsErrorCodes,
   Events,
@@ -371,11 +370,7 @@ function createClient(
     ],
     ...toShardOptions(shards),
     makeCache: Options.cacheWithLimits(uncached),
-    rest: {
-      api: apiUrl,
-      offset: apiUrl === publicApiUrl ? 50 : 0,
-      ...requestOptions,
-    },
+    rest: toRestOptions(apiUrl),
     ws: { buildStrategy: (manager) => createShardingStrategy(manager, isClosed) },
   });
   warnOfRefusals(client.rest, log);

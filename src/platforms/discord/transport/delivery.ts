@@ -1,16 +1,15 @@
-import { DefaultRestOptions, RESTEvents, type REST, type RESTOptions } from "discord.js";
 import type { Clock } from "../../../core/clock.ts";
 import { isParleyError } from "../../../core/errors.ts";
-import type { Meter, Log } from "../../../core/telemetry.ts";
+import type { Meter } from "../../../core/telemetry.ts";
 import { systemClock } from "../../../support/clock.ts";
+import { backoffMs, retry } from "../../../support/retry.ts";
 import {
   type LaneLimit,
   type Urgency,
   createDeliveryScheduler,
-  type DeliveryCall,
   type DeliveryScheduler,
 } from "../../delivery/delivery-scheduler.ts";
-import { globalLane } from "../errors.ts";
+import { globalLane, toParleyError } from "../errors.ts";
 import { snowflakeTime } from "../address.ts";
 
 /** The names of the limits that requests count against. */
@@ -27,6 +26,8 @@ export const lanes = {
   oldEdits: (id: string) => `old-edits ${id}`,
   threads: (channelId: string) => `threads ${channelId}`,
   typing: (channelId: string) => `typing ${channelId}`,
+  /** Covers all other requests of one kind in one place, of which only Discord's headers say how many it takes. */
+  others: (method: string, place: string) => `${method} ${place}`,
   /** Covers the messages of one interaction. How many it takes is not known, only that it has refused one. */
   interaction: (token: string) => `interaction ${token}`,
 } as const;
@@ -93,7 +94,7 @@ export function createDiscordScheduler({
   });
 }
 
-/** How a request that shows something is sent. After `signal` has aborted, nothing is sent. */
+/** How a request is sent. After `signal` has aborted, nothing is sent. */
 export interface SendOptions {
   readonly signal?: AbortSignal | undefined;
   /** Default "final". */
@@ -102,114 +103,63 @@ export interface SendOptions {
   readonly deadline?: number;
 }
 
-/**
- * Sends requests through the scheduler.
- * @throws ParleyError `platform-unreachable` with `retryAfterMs` where there is no room before the deadline
- */
-interface Sending {
-  /**
-   * Sends a request that shows something and counts against these lanes. One that Discord refuses as too many
-   * is sent again when there is room, until its deadline, except a preview.
-   */
-  show<T>(method: string, names: readonly string[], options: SendOptions, work: () => Promise<T>): Promise<T>;
-  /**
-   * Sends another request, which counts against the limit over all routes. The library waits for the limits
-   * of its own route. `isPatient` means that nobody waits for it.
-   */
-  ask<T>(method: string, work: () => Promise<T>, isPatient?: boolean): Promise<T>;
+/** One request to Discord. */
+interface DiscordRequest {
+  /** The name of its kind, for metrics. */
+  readonly method: string;
+  /** What failed where it fails, for the log. */
+  readonly action: string;
+  /** The limits it counts against, the most specific first. */
+  readonly lanes: readonly string[];
+  /** Whether it is sent again where a response is lost: a read, or a post with a nonce. */
+  readonly isRepeatable?: boolean;
+  /** Whether a preview that Discord refuses as too many is sent again too. */
+  readonly isPatient?: boolean;
 }
 
-export function createSending(scheduler: DeliveryScheduler, clock: Clock): Sending {
-  return {
-    async show(method, names, options, work) {
-      const { signal, urgency = "final" } = options;
-      const { deadline = clock.monotonic() + maxWaitMs[urgency] } = options;
-      const call = { lanes: names, method, urgency, deadline, signal };
-      for (;;) {
-        try {
-          return await scheduler.send(call, work);
-        } catch (error) {
-          const retryAfterMs = isParleyError(error) ? error.retryAfterMs : undefined;
-          // The lane is closed until then, so that the next call waits there.
-          if (retryAfterMs === undefined || urgency === "preview") throw error;
-          if (clock.monotonic() + retryAfterMs > deadline) throw error;
-        }
+const maxRepeats = 3;
+export const repeatBackoff = { baseMs: 100, maxMs: 400 };
+
+/**
+ * Returns what sends a request in its lanes. One that Discord refuses as too many is sent again when there is
+ * room, until its deadline, except a preview.
+ * @throws ParleyError without tokens and user text: `platform-unreachable` with `retryAfterMs` where there is
+ *   no room before the deadline
+ */
+export function createSending(scheduler: DeliveryScheduler, clock: Clock) {
+  return async <T>(
+    { method, action, lanes: its, isRepeatable = false, isPatient = false }: DiscordRequest,
+    request: () => Promise<unknown>,
+    { signal, urgency = "final", deadline: given }: SendOptions = {},
+  ): Promise<T> => {
+    const deadline = given ?? clock.monotonic() + maxWaitMs[isPatient ? "final" : urgency];
+    const once = (): Promise<T> => translated(action, request);
+    const delayMs = (error: unknown, attempt: number): number | undefined =>
+      isLost(error) && attempt <= maxRepeats ? backoffMs(attempt, repeatBackoff) : undefined;
+    const work = isRepeatable ? () => retry(once, { signal, clock, delayMs }) : once;
+    for (;;) {
+      try {
+        return await scheduler.send({ lanes: its, method, urgency, deadline, signal }, work);
+      } catch (error) {
+        const retryAfterMs = isParleyError(error) ? error.retryAfterMs : undefined;
+        // The lane is closed until then, so that the next call waits there.
+        if (retryAfterMs === undefined || (urgency === "preview" && !isPatient)) throw error;
+        if (clock.monotonic() + retryAfterMs > deadline) throw error;
       }
-    },
-    async ask(method, work, isPatient = false) {
-      const deadline = clock.monotonic() + maxWaitMs.final;
-      const call: DeliveryCall = isPatient
-        ? { lanes: [lanes.lookUps, lanes.global], method, urgency: "preview", deadline }
-        : { lanes: [lanes.global], method, urgency: "final", deadline };
-      const result = await scheduler.send(call, async () => {
-        const [settled] = await Promise.allSettled([work()]);
-        if (settled.status === "rejected" && isGlobalLimit(settled.reason)) throw settled.reason;
-        return settled;
-      });
-      if (result.status === "rejected") throw result.reason;
-      return result.value;
-    },
+    }
   };
 }
 
-function isGlobalLimit(error: unknown): boolean {
-  return isParleyError(error) && error.detail["lane"] === lanes.global;
-}
-
-/** A response that stops arriving is waited for twice as long as the library waits for its headers. */
-const responseTimeoutMs = 2 * DefaultRestOptions.timeout;
-/** The wait after a 429 that names no time. */
-const bareLimitSeconds = 1;
-/** So many refused requests are one line in the log. Discord bans an address for 10,000 in ten minutes. */
-const refusalsPerWarning = 500;
-
-/** The options of each `REST` of discord.js. */
-export const requestOptions = {
-  invalidRequestWarningInterval: refusalsPerWarning,
-  /**
-   * Sends a request with Node's `fetch`, whose forms the library fills. It gives every 429 a Retry-After: the
-   * library reads nothing else and would send the request again at once.
-   */
-  async makeRequest(url, init) {
-    const signals = [init.signal, AbortSignal.timeout(responseTimeoutMs)].filter(
-      (one) => one instanceof AbortSignal,
-    );
-    const sent = fetch(url, { ...(init as object), signal: AbortSignal.any(signals) });
-    // `fetch` hides what went wrong behind an error of its own.
-    const response = await sent.catch((error: unknown) => {
-      throw (error as Error).cause ?? error;
-    });
-    if (response.status !== 429 || toSeconds(response.headers.get("retry-after")) !== undefined)
-      return response;
-    const body = await response.text();
-    const headers = new Headers(response.headers);
-    headers.set("retry-after", String(readRetryAfter(body) ?? bareLimitSeconds));
-    return new Response(body, { status: response.status, headers });
-  },
-} satisfies Partial<RESTOptions>;
-
-/** Says in the log when Discord refuses many requests. */
-export function warnOfRefusals(rest: REST, log: Log): void {
-  rest.on(RESTEvents.InvalidRequestWarning, ({ count, remainingTime }) =>
-    log.warn(
-      { invalidRequests: count, remainingMs: remainingTime },
-      "Discord refuses many requests, and bans an address for 10,000 in ten minutes",
-    ),
-  );
-}
-
-function readRetryAfter(body: string): number | undefined {
+/** Makes a request, whose failure is a ParleyError. */
+export async function translated<T>(action: string, request: () => Promise<unknown>): Promise<T> {
   try {
-    const { retry_after: seconds } = JSON.parse(body) as { readonly retry_after?: unknown };
-    return toSeconds(seconds);
-  } catch {
-    // Cloudflare's pages are not JSON.
-    return undefined;
+    return (await request()) as T;
+  } catch (error) {
+    throw toParleyError(error, action);
   }
 }
 
-/** Returns `undefined` where the value is no time to wait. */
-function toSeconds(given: unknown): number | undefined {
-  const seconds = given === "" || given === null || given === undefined ? Number.NaN : Number(given);
-  return seconds > 0 && Number.isFinite(seconds) ? seconds : undefined;
+/** Whether Discord may have got a request whose response was lost. */
+export function isLost(error: unknown): boolean {
+  return isParleyError(error, "platform-unreachable") && error.retryAfterMs === undefined;
 }

@@ -34,11 +34,12 @@ describe("rate limits without a Retry-After", () => {
 
   const sent = (): number => discord.requests.length;
 
-  /** The library waits before reads, and the scheduler before what is shown. */
-  const requests = {
+  const requests: Readonly<Record<string, (channelId: string) => Promise<unknown>>> = {
     "a read": (channelId: string) => api.getChannel(channelId),
-    "a post": (channelId: string) => clock.passing(api.createMessage(channelId, { content: "x" })),
-  } as const;
+    "a post": (channelId: string) => api.createMessage(channelId, { content: "x" }),
+    "the commands": () => api.putCommands("0", []),
+    "a response": () => api.respond("1", "token", { type: 5 }),
+  };
 
   for (const [name, fault] of Object.entries({
     "from Cloudflare": { retryAfter: "absent" },
@@ -51,7 +52,7 @@ describe("rate limits without a Retry-After", () => {
         const general = discord.channel("general");
         discord.fail({ status: 429, ...fault, times: 1 });
         const startedAt = clock.monotonic();
-        await request(general.id);
+        await clock.passing(request(general.id).catch(() => undefined));
         expect(sent()).toBe(2);
         expect(clock.monotonic() - startedAt).toBeGreaterThan(490);
       });
@@ -77,6 +78,35 @@ describe("rate limits without a Retry-After", () => {
       waits.push((error as { retryAfterMs?: number }).retryAfterMs);
     }
     expect(waits).toEqual([1000, 1000, 1000]);
+  });
+
+  test("an interaction is responded to at once while Discord refuses all routes", async () => {
+    const general = discord.channel("general");
+    discord.fail({ status: 429, retryAfterMs: 30_000, isGlobal: true, times: 1 });
+    const end = new AbortController();
+    const waiting = api
+      .createMessage(general.id, { content: "x" }, { signal: end.signal })
+      .catch((error: unknown) => error);
+    await until(() => sent() === 1);
+    const startedAt = clock.monotonic();
+    // The simulator knows no such interaction, and says so.
+    await expect(api.respond("1", "token", { type: 5 })).rejects.toMatchObject({
+      detail: { discordCode: 10062 },
+    });
+    expect(clock.monotonic() - startedAt).toBeLessThan(1000);
+    expect(sent()).toBe(2);
+    end.abort(new Error("over"));
+    expect(await waiting).toMatchObject({ message: "over" });
+  });
+
+  test("requests that a header forbids wait for their turn, and Discord refuses none", async () => {
+    await discord.close();
+    discord = await createDiscordSimulator({ rateLimits: { others: { limit: 2, windowMs: 300 } } });
+    api = createApi(discord);
+    const general = discord.channel("general");
+    const reading = Promise.all(Array.from({ length: 7 }, () => api.getChannel(general.id)));
+    expect(await reading).toHaveLength(7);
+    expect(discord.requests.map(({ status }) => status)).toEqual(Array.from({ length: 7 }, () => 200));
   });
 
   test("the client's own requests at the start wait too", async () => {
@@ -343,9 +373,10 @@ test("what is looked up after a start leaves room for answers, which come first"
     sent.push(what);
     return never;
   };
-  const sending = createSending(scheduler, clock);
-  for (let n = 0; n < 60; n += 1) void sending.ask("read", note("look-up"), true);
+  const send = createSending(scheduler, clock);
+  const read = { method: "read", action: "read", lanes: [lanes.lookUps, lanes.global], isPatient: true };
+  for (let n = 0; n < 60; n += 1) void send(read, note("look-up"), { urgency: "preview" });
   expect(scheduler.waitMs([lanes.global], "final")).toBe(0);
-  void sending.ask("read", note("channel"));
+  void send({ method: "read", action: "read", lanes: [lanes.global] }, note("channel"));
   expect(sent).toEqual([...Array.from({ length: 21 }, () => "look-up"), "channel"]);
 });
