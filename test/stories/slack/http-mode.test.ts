@@ -67,7 +67,7 @@ test("Slack's check of the certificate is answered, and nothing else that is not
   expect(story.logged.join("\n")).not.toMatch(/bolt|event/);
   expect((await post(`payload=${encodeURIComponent('{"type":"block_actions"}')}`)).status).toBe(401);
   expect((await post(`ssl_check=1&payload=${"x".repeat(2000)}`)).status).toBe(401);
-  expect(refusals().join()).toContain("it is not signed");
+  expect(refusals().join()).toContain("SLACK_SIGNING_SECRET");
 });
 
 test("a request that another secret signed is refused, and the log names the setting", async () => {
@@ -80,18 +80,12 @@ test("a request that another secret signed is refused, and the log names the set
   expect(refusals().join()).toContain("SLACK_SIGNING_SECRET");
 });
 
-test.each([
-  [-10, "ago: this machine's clock is ahead"],
-  [10, "from now: this machine's clock is behind"],
-])(
-  "with a clock that is %i minutes off requests are refused, and the log says so",
-  async (minutes, words) => {
-    await begin();
-    const response = await send({ type: "url_verification", challenge: "c" }, { skewMs: minutes * 60_000 });
-    expect(response.status).toBe(401);
-    expect(refusals().join()).toContain(`10 minutes ${words}`);
-  },
-);
+test("what was signed ten minutes ago is refused, and the log says what that may come from", async () => {
+  await begin();
+  const response = await send({ type: "url_verification", challenge: "c" }, { skewMs: -600_000 });
+  expect(response.status).toBe(401);
+  expect(refusals().join()).toContain("check this machine's clock");
+});
 
 test("requests that are not Slack's fill no log", async () => {
   await begin();

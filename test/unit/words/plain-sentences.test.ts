@@ -82,11 +82,9 @@ const allowed: ReadonlySet<string> = new Set([
   "channels of messages not accepted",
   "the installation of the app",
   // These go to the log, for a request that Slack did not sign.
-  "the signature is not of SLACK_SIGNING_SECRET: copy it from Basic Information",
-  "Slack signed it",
-  "minutes from now: this machine's clock is behind",
+  "SLACK_SIGNING_SECRET has not signed it in the last five minutes: copy it from Basic Information, and check this machine's clock",
+  "request to /slack/events refused",
   "its body is over",
-  "it is not signed",
   "its body did not arrive",
   // These go to the operator, at the start.
   "lets other machines reach the page, which has no password: set PAGE_PASSWORD, or PAGE_LOGIN=accounts, or HOST=127.0.0.1",

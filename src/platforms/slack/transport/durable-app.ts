@@ -9,7 +9,6 @@ import {
 import type { Clock } from "../../../core/clock.ts";
 import { ParleyError } from "../../../core/errors.ts";
 import { inTime, systemClock } from "../../../support/clock.ts";
-import { createDispatcher } from "../../../support/proxy.ts";
 import { withLookupTime } from "../errors.ts";
 import { WebClient, type WebClientOptions } from "@slack/web-api";
 import type { Log } from "../../../core/telemetry.ts";
@@ -154,14 +153,12 @@ export interface Bolt {
 
 export function createBolt(apiUrl: string, log: Log): Bolt {
   const logger = toBoltLogger(log);
-  const fetch = createClientFetch();
   const clientOptions = (): WebClientOptions => ({
     slackApiUrl: apiUrl,
     logger,
     retryConfig: { retries: 0 },
     rejectRateLimitedCalls: true,
     timeout: requestTimeoutMs,
-    fetch,
   });
   return {
     logger,
@@ -187,39 +184,5 @@ function toBoltLogger(log: Log): Logger {
     setLevel() {},
     setName() {},
     getLevel: () => LogLevel.WARN,
-  };
-}
-
-/**
- * An answer that has arrived whole. Streams, as of the text of a usual one, take as long as the call itself.
- */
-class WholeResponse extends Response {
-  override readonly text: () => Promise<string>;
-
-  constructor(text: string, init: ResponseInit) {
-    super(null, init);
-    this.text = () => Promise.resolve(text);
-  }
-}
-
-/**
- * Returns a `fetch` for Slack's client with connections of its own. It sends text and reads whole answers. A
- * redirect is an answer with its status, which the client takes for a failure.
- */
-export function createClientFetch(): NonNullable<WebClientOptions["fetch"]> {
-  // Node's `fetch` does the same: with HTTP/2, one lost connection would interrupt every call.
-  const agent = createDispatcher({ allowH2: false });
-  return async (url, { method = "GET", headers = {}, body, signal } = {}) => {
-    if (body !== undefined && typeof body !== "string")
-      throw new TypeError("Slack's client sends files through url-requests.ts only");
-    const { origin, pathname, search } = new URL(String(url));
-    const path = pathname + search;
-    const request = { origin, path, method, headers, body: body ?? null, signal: signal ?? null };
-    const { statusCode: status, statusText, body: read, ...answer } = await agent.request(request);
-    return new WholeResponse(await read.text(), {
-      status,
-      statusText,
-      headers: answer.headers as Record<string, string>,
-    });
   };
 }

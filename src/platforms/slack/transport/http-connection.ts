@@ -1,9 +1,9 @@
 import { createRareLog } from "../../../core/telemetry.ts";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { HTTPReceiver, isValidSlackRequest } from "@slack/bolt";
+import { HTTPReceiver } from "@slack/bolt";
 import type { Clock } from "../../../core/clock.ts";
 import type { PlatformHealth } from "../../../core/platform.ts";
-import { announcesMoreThan, readRequestBody } from "../../../support/http/body.ts";
+import { readRequestBody } from "../../../support/http/body.ts";
 import { eventsPath } from "../address.ts";
 import { toFailedHealth, type Connection, type ConnectionOptions } from "./connection.ts";
 import type { DurableApp } from "./durable-app.ts";
@@ -11,6 +11,10 @@ import type { DurableApp } from "./durable-app.ts";
 interface HttpConnectionOptions extends ConnectionOptions {
   readonly signingSecret: string;
 }
+
+const refused = "request to /slack/events refused";
+const unsigned =
+  "SLACK_SIGNING_SECRET has not signed it in the last five minutes: copy it from Basic Information, and check this machine's clock";
 
 /** Slack gives up after three seconds. */
 const responseMs = 2800;
@@ -21,7 +25,7 @@ const responseMs = 2800;
  */
 export function createHttpConnection(options: HttpConnectionOptions): Connection {
   const { signingSecret, bolt, clock, log, createApp } = options;
-  const readRequest = createSignedRequestReader(signingSecret, clock);
+  const readBody = createBoundedReader(clock);
   /** Anybody can send requests that are not Slack's, so that these warnings are rare. */
   const warnRarely = createRareLog(log, () => clock.monotonic());
   let state: PlatformHealth = { state: "connecting" };
@@ -32,9 +36,6 @@ export function createHttpConnection(options: HttpConnectionOptions): Connection
   async function start(): Promise<void> {
     const receiver = new HTTPReceiver({
       signingSecret,
-      // The signature is checked before, because Bolt's check takes requests from the future and depends on a
-      // clock that may step.
-      signatureVerification: false,
       endpoints: [eventsPath],
       logger: bolt.logger,
       unhandledRequestTimeoutMillis: responseMs,
@@ -58,14 +59,16 @@ export function createHttpConnection(options: HttpConnectionOptions): Connection
     if (request.method !== "POST") return send(response, 405, { Allow: "POST" });
     if (open === undefined) return unavailable(response);
     const { receiver } = open;
-    const read = await readRequest(request);
-    if (read.kind === "refused") {
+    const read = await readBody(request);
+    if ("status" in read) {
       const { status, reason } = read;
-      warnRarely(String(status), { status, reason }, "request to /slack/events refused");
-      return send(response, read.status, { Connection: "close" });
+      warnRarely(String(status), { status, reason }, refused);
+      return send(response, status, { Connection: "close" });
     }
-    if (read.kind === "ssl-check") return send(response, 200, {});
-    // Bolt reads no body where there is a raw one.
+    response.once("finish", () => {
+      if (response.statusCode === 401) warnRarely("401", { status: 401, reason: unsigned }, refused);
+    });
+    // Bolt reads no body where there is a raw one, and checks its signature.
     receiver.requestListener(Object.assign(request, { rawBody: read.body }), response);
   }
 
@@ -108,17 +111,8 @@ function send(response: ServerResponse, status: number, headers: Readonly<Record
   response.end();
 }
 
-/** This is a request whose signature is right, or the reason why it is refused. */
-type SignedRequest =
-  | { readonly kind: "signed"; readonly body: Buffer }
-  /** Slack looks at the certificate, and nothing in such a request is used. */
-  | { readonly kind: "ssl-check" }
-  | {
-      readonly kind: "refused";
-      readonly status: 401 | 408 | 413;
-      /** The reason is for the log, and holds nothing that the client sent. */
-      readonly reason: string;
-    };
+/** This is a body, or the reason for the log why it is refused, which holds nothing that the client sent. */
+type Body = { readonly body: Buffer } | { readonly status: 401 | 408 | 413; readonly reason: string };
 
 /** Slack's largest payloads, which are pressed buttons with their message in a form, have some 100 KB. */
 const maxBytes = 1024 * 1024;
@@ -127,17 +121,10 @@ const maxBytesAtOnce = 32 * maxBytes;
 /** A body such as `ssl_check=1&token=…` is not signed. */
 const maxUnsignedBytes = 1024;
 const readTimeoutMs = 2000;
-/**
- * Slack recommends this age.
- * @see https://docs.slack.dev/authentication/verifying-requests-from-slack describes the check.
- */
-const maxAgeMs = 5 * 60_000;
+const tooLarge: Body = { status: 413, reason: `its body is over ${maxBytes} bytes` };
 
-/**
- * Returns what reads requests that are signed with `signingSecret` and at most five minutes old. It never
- * rejects.
- */
-function createSignedRequestReader(signingSecret: string, clock: Clock) {
+/** Returns what reads bodies of strangers within bounds. It never rejects. */
+function createBoundedReader(clock: Clock) {
   const reading = new Map<IncomingMessage, number>();
   let readingBytes = 0;
 
@@ -160,59 +147,21 @@ function createSignedRequestReader(signingSecret: string, clock: Clock) {
     forget(largest);
   }
 
-  function isSigned(body: Buffer, signature: string, timestamp: number): boolean {
-    return isValidSlackRequest({
-      signingSecret,
-      body: body.toString(),
-      headers: { "x-slack-signature": signature, "x-slack-request-timestamp": timestamp },
-      // The age is checked below, where the words for it are.
-      nowMilliseconds: timestamp * 1000,
-    });
-  }
-
-  function check(body: Buffer, signature: string, timestamp: number): SignedRequest {
-    if (!isSigned(body, signature, timestamp))
-      return refuse(401, "the signature is not of SLACK_SIGNING_SECRET: copy it from Basic Information");
-    const aheadMs = clock.now() - timestamp * 1000;
-    if (Math.abs(aheadMs) <= maxAgeMs) return { kind: "signed", body };
-    const minutes = Math.round(Math.abs(aheadMs) / 60_000);
-    return refuse(
-      401,
-      aheadMs > 0
-        ? `Slack signed it ${minutes} minutes ago: this machine's clock is ahead, or the request was held back or sent again`
-        : `Slack signed it ${minutes} minutes from now: this machine's clock is behind`,
-    );
-  }
-
-  return async (request: IncomingMessage): Promise<SignedRequest> => {
-    const { "x-slack-signature": signature, "x-slack-request-timestamp": timestamp } = request.headers;
+  return async (request: IncomingMessage): Promise<Body> => {
     // A body that announces no length may take all that is allowed.
     const length = Number(request.headers["content-length"] ?? maxBytes);
-    const signedAt =
-      typeof timestamp === "string" && /^\d{1,12}$/.test(timestamp) ? Number(timestamp) : undefined;
-    const isClaimed = typeof signature === "string" && signature.startsWith("v0=") && signedAt !== undefined;
-    if (announcesMoreThan(request, maxBytes)) return refuse(413, `its body is over ${maxBytes} bytes`);
-    if (!isClaimed && length > maxUnsignedBytes) return refuse(401, "it is not signed");
+    if (length > maxBytes) return tooLarge;
+    if (request.headers["x-slack-signature"] === undefined && length > maxUnsignedBytes)
+      return { status: 401, reason: unsigned };
     const cancelTimer = clock.after(readTimeoutMs, () => request.destroy());
     try {
       const body = await readRequestBody(request, maxBytes, (bytes) => count(request, bytes));
-      if (body === undefined) return refuse(413, `its body is over ${maxBytes} bytes`);
-      if (isClaimed) return check(body, signature, signedAt);
-      const isSslCheck = new URLSearchParams(body.toString()).get("ssl_check") === "1";
-      return isSslCheck ? { kind: "ssl-check" } : refuse(401, "it is not signed");
-    } catch (error) {
-      if (!(error instanceof Error)) throw error;
-      return refuse(408, "its body did not arrive");
+      return body === undefined ? tooLarge : { body };
+    } catch {
+      return { status: 408, reason: "its body did not arrive" };
     } finally {
       cancelTimer();
       forget(request);
     }
   };
-}
-
-function refuse(
-  status: Extract<SignedRequest, { kind: "refused" }>["status"],
-  reason: string,
-): SignedRequest {
-  return { kind: "refused", status, reason };
 }
