@@ -164,7 +164,7 @@ function createMessageRequests({ rest, send, now, log }: Surroundings) {
         return await post(channelId, { ...body, message_reference: undefined }, given);
       }
     },
-    /** Edits a message. It is never sent twice, since another process may have edited the message meanwhile. */
+    /** Edits a message. It is never sent twice, since another process may have edited it meanwhile. */
     editMessage(
       channelId: string,
       messageId: string,

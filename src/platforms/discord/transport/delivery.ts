@@ -26,7 +26,7 @@ export const lanes = {
   oldEdits: (id: string) => `old-edits ${id}`,
   threads: (channelId: string) => `threads ${channelId}`,
   typing: (channelId: string) => `typing ${channelId}`,
-  /** Covers all other requests of one kind in one place, of which only Discord's headers say how many it takes. */
+  /** Covers other requests of one kind in one place. Only Discord's headers say how many it takes. */
   others: (method: string, place: string) => `${method} ${place}`,
   /** Covers the messages of one interaction. How many it takes is not known, only that it has refused one. */
   interaction: (token: string) => `interaction ${token}`,
