@@ -1,5 +1,5 @@
 import { termProblems, createAccess, createAllowedModels } from "./assistant/access/access.ts";
-import { createAssistant, type Assistant, createConversationHistory } from "./assistant/assistant.ts";
+import { createAssistant, type Assistant } from "./assistant/assistant.ts";
 import { openGateway, type OpenedGateway, unpricedLine } from "./compose-gateway.ts";
 import { createDayHistory } from "./operations/dashboard/history.ts";
 import {
@@ -151,6 +151,7 @@ export async function startParley(
         platforms,
       ),
       inbox: store.inbox,
+      restored: store.restored,
       settings: store.settings,
       accessProblems: (terms) => termProblems(terms, accessTerms),
       queue: store.queue,
@@ -188,7 +189,6 @@ export async function startParley(
       tracer,
       clock,
     });
-    const history = createConversationHistory(store.conversations, store, store.inbox, store.restored);
     for (const { platform } of platforms) assistant.addPlatform(platform);
     const listening = await resources.add(
       "server",
@@ -212,7 +212,7 @@ export async function startParley(
     const links = platforms.map(({ platform }) =>
       keepConnected(platform, {
         assistant,
-        history,
+        history: assistant.history,
         log,
         clock,
         onConnected: () => recover(assistant, platform, log),

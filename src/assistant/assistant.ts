@@ -1,4 +1,4 @@
-import type { Actor, Access, Asker } from "../core/access.ts";
+import type { Access, Asker } from "../core/access.ts";
 import type { Clock } from "../core/clock.ts";
 import type { HelpSettings } from "../core/command-services.ts";
 import type { Command } from "../core/command.ts";
@@ -6,9 +6,9 @@ import type { IncomingEvent } from "../core/events.ts";
 import type { Gateway } from "../core/gateway.ts";
 import type { Inbox } from "../core/inbox.ts";
 import type { SettingsStore } from "../core/layered-settings.ts";
-import type { ConversationHistory, OpenQuestion, Platform, Receiver } from "../core/platform.ts";
+import type { ConversationHistory, Platform, Receiver } from "../core/platform.ts";
 import type { SpendingLedger } from "../core/spending.ts";
-import type { Archive, Conversations, ConversationLabels, ConversationQueue } from "../core/storage.ts";
+import type { Archive, Conversations, ConversationQueue } from "../core/storage.ts";
 import { noTracer, type Log, type Meter, type Span, type Tracer } from "../core/telemetry.ts";
 import { systemClock } from "../support/clock.ts";
 import type { AllowedModels } from "./access/access.ts";
@@ -24,8 +24,8 @@ import {
   type ConfiguredBudgets,
   createPersonOverview,
 } from "./access/budgets.ts";
-import { createBranch } from "./actions/branch.ts";
 import { createPress } from "./actions/press.ts";
+import { createConversationHistory } from "./conversation-history.ts";
 import { createMessageChanges } from "./scheduling/message-changes.ts";
 import { createEventIntake, type IntakeLimits } from "./scheduling/event-intake.ts";
 import { createTurnLoop, type TurnLoop } from "./scheduling/turn-loop.ts";
@@ -39,8 +39,6 @@ import { createModelChoice, suggestModels, type ModelSettings } from "./turn/mod
 import { createHeardAside } from "./turn/read-room.ts";
 import { createRefusalMemory } from "./turn/refusals.ts";
 import { createSumUp } from "./turn/sum-up.ts";
-import { messageIds } from "../core/message-ids.ts";
-import { toShownMessages } from "./turn/stored-messages.ts";
 import type { RoomBounds } from "./turn/turn.ts";
 import { createRecent } from "../support/recent.ts";
 
@@ -50,6 +48,7 @@ interface AssistantOptions {
   readonly archive: Archive;
   readonly inbox: Inbox;
   readonly queue: ConversationQueue;
+  readonly restored?: ConversationHistory["restored"];
   readonly commands: ReadonlyMap<string, Command>;
   /** Decides who may use the bot. */
   readonly access: Access;
@@ -110,6 +109,7 @@ const maxArrivals = 1000;
 
 /** The core of the bot: it accepts events durably and answers each once. @see docs/architecture.md */
 export interface Assistant extends Receiver {
+  readonly history: ConversationHistory;
   /** Adds a platform, whose replies can then be opened. Call it before the platform starts. */
   addPlatform(platform: Platform): void;
   /** Resumes a platform's open turns once it is connected. Resolves to their number. */
@@ -126,7 +126,7 @@ export interface Assistant extends Receiver {
 }
 
 export function createAssistant(options: AssistantOptions): Assistant {
-  const { access, allowedModels, commands, conversations, gateway, inbox, log, spending } = options;
+  const { access, allowedModels, commands, conversations, gateway, log, spending } = options;
   const { tracer = noTracer, clock = systemClock } = options;
   const { ledger } = spending;
   const now = (): number => clock.now();
@@ -211,14 +211,21 @@ export function createAssistant(options: AssistantOptions): Assistant {
     onSeen: ({ author }) => void seenNames.set(author.id, author.name),
   });
 
+  const hear = createHeardAside(conversations);
+
   return {
     press: createPress({
       ...shared,
       steering: createSteering(scheduling),
       forms: settings.forms,
     }),
-    ...createMessageChanges({ ...scheduling, settings: options.settings }),
-    receive: (event, how) => keep(event, { ...how, isCounted: true }),
+    changed: createMessageChanges({ ...scheduling, settings: options.settings }),
+    history: createConversationHistory(shared),
+    async receive(event, how) {
+      if (event.kind !== "aside") return await keep(event, { ...how, isCounted: true });
+      await hear(event);
+      return "accepted";
+    },
     recover: (platformId) => loop.round(platformId),
     async stop(stopOptions) {
       const abandoned = await loop.stop(stopOptions);
@@ -230,89 +237,11 @@ export function createAssistant(options: AssistantOptions): Assistant {
     },
     pending: () => loop.inFlight.size,
     load: () => ({ turns: loop.load(), gatewayCalls: shared.admission.load() }),
-    // A conversation whose first message was just accepted has no messages until its turn stores them.
-    knows: async (conversationId) =>
-      (await conversations.exists(conversationId)) || (await inbox.openIn(conversationId)).length > 0,
     placeMessage: createPlacing({ rules: settings.threads, askedAt: loop.inFlight.askedAt }),
-    heardAside: createHeardAside(conversations),
-    async conversationOf(key) {
-      const [record] = await inbox.read([key]);
-      return record === undefined || record.state === "erased" ? undefined : record.event.conversationId;
-    },
     placeSettings: (place) => settings.rules.settingsOf(place),
     formOffers: (by, conversationId) => settings.forms.offers(by, conversationId),
-    branch: createBranch(shared),
     overview: createPersonOverview(shared),
-    labelConversation: createLabelConversation(shared),
     isStopping: loop.isStopping,
     suggestModels: (query, wanted) => suggestModels(models.allowed(gateway.knownModels()), query, wanted),
-  };
-}
-
-const maxNameChars = 100;
-
-export function createLabelConversation({
-  conversations,
-  expectAllowed,
-}: {
-  readonly conversations: Pick<Conversations, "exists" | "saveSettings">;
-  readonly expectAllowed: (by: Actor) => Promise<void>;
-}) {
-  return async (
-    conversationId: string,
-    { name, isPinned }: ConversationLabels,
-    by: Actor,
-  ): Promise<boolean> => {
-    await expectAllowed(by);
-    if (!(await conversations.exists(conversationId))) return false;
-    await conversations.saveSettings(conversationId, {
-      ...(name === undefined ? {} : { name: toName(name) }),
-      ...(isPinned === undefined ? {} : { isPinned: isPinned || undefined }),
-    });
-    return true;
-  };
-}
-
-/** Puts the name on one line. It is `undefined` if nothing is left. */
-function toName(text: string): string | undefined {
-  const line = text.replaceAll(/\s+/g, " ").trim();
-  return line === "" ? undefined : Array.from(line).slice(0, maxNameChars).join("");
-}
-
-/** The default limit for a list of conversations. */
-const maxListed = 200;
-
-/** The history as people see it, with only the last attempt of each turn. @see {@link ConversationHistory} */
-export function createConversationHistory(
-  conversations: Conversations,
-  archive: Pick<Archive, "exportConversation">,
-  inbox: Pick<Inbox, "openIn" | "read">,
-  restored: ConversationHistory["restored"],
-): ConversationHistory {
-  return {
-    restored,
-    async history(conversationId, { maxMessages }) {
-      return toShownMessages(await conversations.recent(conversationId, { maxMessages }));
-    },
-    question: (conversationId, key) => conversations.find(conversationId, messageIds.user(key)),
-    async openQuestions(conversationId) {
-      const open = await inbox.openIn(conversationId);
-      const joinedKeys = open.flatMap(
-        ({ event, turn }) => turn?.keys.filter((key) => key !== event.key) ?? [],
-      );
-      const joined = joinedKeys.length === 0 ? [] : await inbox.read(joinedKeys);
-      return open.flatMap((record): OpenQuestion[] => {
-        const { event, turn } = record;
-        if (turn === undefined) return [{ event, hasBegun: false }];
-        const asked = turn.keys.flatMap((key) =>
-          [record, ...joined].filter((one) => one.event.key === key && one.state !== "erased"),
-        );
-        return asked.map((one) => ({ event: one.event, hasBegun: true }));
-      });
-    },
-    conversations: (prefix, query) => conversations.list(prefix, { max: maxListed, ...query }),
-    export: (conversationId) => archive.exportConversation(conversationId),
-    search: (prefix, search) => conversations.search(prefix, search),
-    readBlob: (conversationId, hash) => conversations.getBlob(conversationId, hash),
   };
 }

@@ -38,6 +38,7 @@ export type Place = Pick<Origin, "server" | "channel" | "channelPlace">;
 
 /** Something that was said to others in the bot's thread. */
 export interface Aside {
+  readonly kind: "aside";
   readonly conversationId: string;
   /** Unix milliseconds. */
   readonly sentAt: number;
@@ -52,7 +53,7 @@ export type Placement =
   /** It concerns the bot in no way. */
   | { readonly kind: "ignore" }
   /** It was said to others in a thread of the bot's. The next question there brings it. */
-  | { readonly kind: "aside"; readonly aside: Aside }
+  | Aside
   | {
       readonly kind: "question";
       readonly conversationId: string;

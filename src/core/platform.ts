@@ -287,8 +287,20 @@ export interface MessageContent {
   readonly attachments: readonly Attachment[];
 }
 
+/**
+ * What people have changed on the platform.
+ * - `edit`: the author of a message.
+ * - `delete-messages`: the keys are event keys or, for answers, those of {@link Platform.shownMessageKeys}.
+ *   Unknown keys are ignored. `others` are more conversations that may contain some of them, with their keys.
+ * - `delete-conversation`: all that is stored of it.
+ * - `delete-place`: a server, workspace or channel, with its settings and every conversation within it.
+ * - `delete-people`: settings and usage of people with this id prefix, whose workspace or account is gone.
+ */
+export type PeoplesChange = EditedMessage | Deletion;
+
 /** A message that its author has edited. */
 export interface EditedMessage {
+  readonly kind: "edit";
   /** The {@link IncomingEvent.key} of the message. */
   readonly key: string;
   /** Unix milliseconds by the platform's clock. The later one of two edits counts. */
@@ -305,24 +317,17 @@ export interface EditedMessage {
   toAddress?(address: ReplyAddress, content: EditedContent): ReplyAddress;
 }
 
-/**
- * Something that people deleted on the platform.
- * - `messages`: the keys are event keys or, for answers, those of {@link Platform.shownMessageKeys}. Unknown
- *   keys are ignored. `others` are more conversations that may contain some of them, with their keys.
- * - `conversation`: all that is stored of it.
- * - `place`: a server, workspace or channel, with its settings and every conversation within it.
- * - `people`: settings and usage of the people with this id prefix, whose workspace or account is gone.
- */
+/** Something that people deleted on the platform. */
 export type Deletion =
   | {
-      readonly kind: "messages";
+      readonly kind: "delete-messages";
       readonly conversationId: string;
       readonly keys: readonly string[];
       readonly others?: ReadonlyMap<string, readonly string[]>;
     }
-  | { readonly kind: "conversation"; readonly conversationId: string }
-  | { readonly kind: "place"; readonly place: string }
-  | { readonly kind: "people"; readonly idPrefix: string };
+  | { readonly kind: "delete-conversation"; readonly conversationId: string }
+  | { readonly kind: "delete-place"; readonly place: string }
+  | { readonly kind: "delete-people"; readonly idPrefix: string };
 
 /** How an event is received. */
 export interface ReceiveOptions {
@@ -346,23 +351,13 @@ export interface Receiver {
    *   known. Pass it in again, or let the platform deliver it again; the only words that are true are those
    *   of `acceptingNotice`.
    */
-  receive(event: IncomingEvent, options?: ReceiveOptions): Promise<"accepted" | "duplicate">;
-  /** Whether the conversation exists: it was opened, or a message of it was accepted. */
-  knows(conversationId: string): Promise<boolean>;
+  receive(event: IncomingEvent | Aside, options?: ReceiveOptions): Promise<"accepted" | "duplicate">;
   /**
    * Says what becomes of a message: a question, something said to others, or nothing. Contract: the platform
-   * calls {@link heardAside} with an aside.
+   * gives an aside to {@link receive}, which keeps that the next turn there reads it. No model is asked.
    * @throws ParleyError `store-unavailable`, or what `facts.stands.isOwn` throws
    */
   placeMessage(facts: MessageFacts): Promise<Placement>;
-  /**
-   * Somebody said something to others in a thread that the bot answers. The next turn there reads it. Nothing
-   * is asked of a model. It is idempotent.
-   * @throws ParleyError `store-unavailable`
-   */
-  heardAside(aside: Aside): Promise<void>;
-  /** The conversation of an event, or `undefined` if it was not accepted or was answered long ago. */
-  conversationOf(key: string): Promise<string | undefined>;
   /**
    * A person used a button, a menu or a form, whoever asked the question. Show a result in words to this
    * person alone. Where {@link isForOneProcess}, one process alone may call it for a press.
@@ -371,28 +366,17 @@ export interface Receiver {
    */
   press(press: Press, by: Actor): Promise<PressResult>;
   /**
-   * Erases what is stored of something that people deleted, drops waiting turns and cancels active ones. It
-   * is idempotent.
+   * People edited or deleted something. It is durable when this resolves, and idempotent.
+   *
+   * What was deleted is erased, a waiting turn of it is dropped, and an active one goes on without it or
+   * ends. An edited question that waits is replaced. The last question of a conversation is answered anew in
+   * the same reply, even while it is being answered. For an older one only the stored text changes. The
+   * earlier text is erased. `unchanged`: the text is the same, or a later edit is known. `unknown`: it is no
+   * question, because nothing of it is stored, or it was said to others and is said to the bot now, so that
+   * the platform may take it as a new one.
    * @throws ParleyError `store-unavailable`
    */
-  deleted(what: Deletion): Promise<void>;
-  /**
-   * People edited a message. A waiting question is replaced. The last question of a conversation is answered
-   * anew in the same reply, even while it is being answered. For an older one only the stored text changes.
-   * The earlier text is erased. The change is durable when this resolves. `unchanged` means that the text is
-   * the same or a later edit is known, `unknown` that it is no question: nothing of it is stored, or it was
-   * said to others and is said to the bot now, so that the platform may take it as a new one. It is
-   * idempotent.
-   * @throws ParleyError `store-unavailable`
-   */
-  messageEdited(edited: EditedMessage): Promise<"edited" | "unchanged" | "unknown">;
-  /** Copies a part into a new conversation. @throws ParleyError `access-denied`, `store-unavailable` */
-  branch(request: BranchRequest, by: Actor): Promise<BranchOutcome>;
-  /**
-   * Names or pins a conversation for lists. It returns false if there is no such conversation.
-   * @throws ParleyError `access-denied`, `store-unavailable`
-   */
-  labelConversation(conversationId: string, labels: ConversationLabels, by: Actor): Promise<boolean>;
+  changed(change: PeoplesChange): Promise<"changed" | "unchanged" | "unknown">;
   /** Whether this process accepts nothing more. Another instance or the next start answers new events. */
   isStopping(): boolean;
   /**
@@ -427,13 +411,17 @@ export interface OpenQuestion {
   readonly hasBegun: boolean;
 }
 
-/** Access to stored conversations, for platforms that list or search them. It throws `store-unavailable`. */
+/** Stored conversations, which platforms list, search, copy or look up. It throws `store-unavailable`. */
 export interface ConversationHistory {
   /**
    * Present for some days after a backup was restored. What people sent between these two times (Unix ms) may
    * have been answered although the store does not know it.
    */
   readonly restored: { readonly backedUpAt: number; readonly restoredAt: number } | undefined;
+  /** Whether the conversation exists: it was opened, or a message of it was accepted. */
+  knows(conversationId: string): Promise<boolean>;
+  /** The conversation of an event, or `undefined` if it was not accepted or was answered long ago. */
+  conversationOf(key: string): Promise<string | undefined>;
   /** The last messages, oldest first. They are fewer if their texts have more than 8 million characters. */
   history(
     conversationId: string,
@@ -454,6 +442,13 @@ export interface ConversationHistory {
   readonly search: Conversations["search"];
   /** The bytes of a picture or voice note, or `undefined` if there is no such blob. */
   readBlob(conversationId: string, hash: string): Promise<StoredBlob | undefined>;
+  /** Copies a part into a new conversation. @throws ParleyError `access-denied` */
+  branch(request: BranchRequest, by: Actor): Promise<BranchOutcome>;
+  /**
+   * Names or pins a conversation for lists. It returns false if there is no such conversation.
+   * @throws ParleyError `access-denied`
+   */
+  label(conversationId: string, labels: ConversationLabels, by: Actor): Promise<boolean>;
 }
 
 /** What `/help` says about a platform. */

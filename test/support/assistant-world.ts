@@ -1,12 +1,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { createAccess, createAllowedModels, type accessProblems } from "../../src/assistant/access/access.ts";
-import {
-  type Assistant,
-  createAssistant,
-  type SpendingOptions,
-  createConversationHistory,
-} from "../../src/assistant/assistant.ts";
+import { type Assistant, createAssistant, type SpendingOptions } from "../../src/assistant/assistant.ts";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
 import type { Meter } from "../../src/core/telemetry.ts";
 import type { Command } from "../../src/core/command.ts";
@@ -181,7 +176,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     await settled();
     return event;
   }
-  const history = createConversationHistory(store.conversations, store, store.inbox, undefined);
+  const { history } = assistant;
   return {
     assistant,
     store,

@@ -42,12 +42,12 @@ export interface RecordingReceiver extends Receiver, ConversationHistory {
   /** Presses of other buttons result in this, or throw it. */
   actResult: PressResult | Error;
   suggestions: readonly string[];
-  /** `messageEdited` was called with these. */
+  /** `changed` was called for an edit with these. */
   readonly edits: EditedMessage[];
-  /** How often `messageEdited` was called, also while it rejects. */
+  /** How often `changed` was called for an edit, also while it rejects. */
   editCalls: number;
-  editResult: Awaited<ReturnType<Receiver["messageEdited"]>>;
-  /** How often `deleted` was called for messages. */
+  editResult: Awaited<ReturnType<Receiver["changed"]>>;
+  /** How often `changed` was called for deleted messages. */
   deletionCalls: number;
   readonly deletedMessages: { readonly conversationId: string; readonly key: string }[];
   readonly deletedConversations: string[];
@@ -78,12 +78,16 @@ export function createRecordingReceiver(): RecordingReceiver {
     suggestions: [],
     edits: [],
     editCalls: 0,
-    editResult: "edited",
+    editResult: "changed",
     deletionCalls: 0,
     deletedMessages: [],
     deletedConversations: [],
     deletedPlaces: [],
     async receive(event) {
+      if (event.kind === "aside") {
+        receiver.asides.push(event.conversationId);
+        return "accepted";
+      }
       receiver.offeredKeys.push(event.key);
       await receiver.gate;
       if (receiver.refusal !== undefined) throw receiver.refusal;
@@ -99,9 +103,6 @@ export function createRecordingReceiver(): RecordingReceiver {
     async placeMessage(facts) {
       if (receiver.outage !== undefined) throw receiver.outage;
       return await placeBy(facts, receiver);
-    },
-    async heardAside({ conversationId }) {
-      receiver.asides.push(conversationId);
     },
     async conversationOf(key) {
       if (receiver.outage !== undefined) throw receiver.outage;
@@ -120,32 +121,34 @@ export function createRecordingReceiver(): RecordingReceiver {
       if (result instanceof Error) throw result;
       return result;
     },
-    async deleted(what) {
+    async changed(what) {
       switch (what.kind) {
-        case "messages":
+        case "edit":
+          receiver.editCalls += 1;
+          if (receiver.outage !== undefined) throw receiver.outage;
+          receiver.edits.push(what);
+          return receiver.events.some(({ key }) => key === what.key) ? receiver.editResult : "unknown";
+        case "delete-messages":
           receiver.deletionCalls += 1;
           for (const [conversationId, keys] of [
             [what.conversationId, what.keys] as const,
             ...(what.others ?? []),
           ])
             receiver.deletedMessages.push(...keys.map((key) => ({ conversationId, key })));
-          return;
-        case "conversation":
-          return void receiver.deletedConversations.push(what.conversationId);
-        case "place":
-          return void receiver.deletedPlaces.push(what.place);
-        case "people":
-          return void receiver.deletedPlaces.push(what.idPrefix);
+          break;
+        case "delete-conversation":
+          receiver.deletedConversations.push(what.conversationId);
+          break;
+        case "delete-place":
+          receiver.deletedPlaces.push(what.place);
+          break;
+        case "delete-people":
+          receiver.deletedPlaces.push(what.idPrefix);
       }
-    },
-    async messageEdited(edited) {
-      receiver.editCalls += 1;
-      if (receiver.outage !== undefined) throw receiver.outage;
-      receiver.edits.push(edited);
-      return receiver.events.some(({ key }) => key === edited.key) ? receiver.editResult : "unknown";
+      return "changed";
     },
     placeSettings: async () => receiver.place,
-    labelConversation: () => Promise.resolve(true),
+    label: () => Promise.resolve(true),
     isStopping: () => receiver.isStopped,
     restored: undefined,
     overview: () => Promise.resolve(emptyOverview),

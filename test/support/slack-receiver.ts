@@ -32,9 +32,9 @@ export interface SlackReceiver extends Receiver, ConversationHistory {
   actResult: PressResult | Error;
   /** Deleted places, conversations, and messages as `<conversation>: <keys>`. */
   readonly deletions: string[];
-  /** `messageEdited` was called with these. */
+  /** `changed` was called for an edit with these. */
   readonly edits: EditedMessage[];
-  editOutcome: Awaited<ReturnType<Receiver["messageEdited"]>>;
+  editOutcome: Awaited<ReturnType<Receiver["changed"]>>;
   /** This many of the next events reject with `store-unavailable`. */
   failures: number;
   /** Whether the store is away, so that questions how a place is answered reject too. */
@@ -69,13 +69,17 @@ export function createSlackReceiver(): SlackReceiver {
     actResult: { kind: "told", markdown: "- Model: `test/chat-model`" },
     deletions: [],
     edits: [],
-    editOutcome: "edited",
+    editOutcome: "changed",
     failures: 0,
     isStoreAway: false,
     isBusy: false,
     rerunResult: { kind: "done" },
     actors: [],
     receive(event) {
+      if (event.kind === "aside") {
+        receiver.asides.push(event.conversationId);
+        return Promise.resolve("accepted");
+      }
       if (keys.has(event.key)) return Promise.resolve("duplicate");
       if (receiver.isBusy) {
         // A refusal is for good.
@@ -96,9 +100,6 @@ export function createSlackReceiver(): SlackReceiver {
       if (receiver.isStoreAway) throw outage();
       return await placeBy(facts, receiver);
     },
-    async heardAside({ conversationId }) {
-      receiver.asides.push(conversationId);
-    },
     formOffers: (_, conversationId) => receiver.forms.offers(conversationId),
     async press(press, by) {
       const { kind, key } = press;
@@ -116,33 +117,36 @@ export function createSlackReceiver(): SlackReceiver {
     async conversationOf(key) {
       return receiver.events.find((event) => event.key === key)?.conversationId;
     },
-    async deleted(what) {
+    async changed(what) {
       switch (what.kind) {
-        case "messages":
-          return void receiver.deletions.push(`${what.conversationId}: ${what.keys.join(" ")}`);
-        case "conversation":
+        case "edit":
+          if (receiver.failures > 0) {
+            receiver.failures -= 1;
+            throw outage();
+          }
+          receiver.edits.push(what);
+          if (receiver.editOutcome === "changed") await what.read({ text: "", attachments: [] });
+          return receiver.editOutcome;
+        case "delete-messages":
+          receiver.deletions.push(`${what.conversationId}: ${what.keys.join(" ")}`);
+          break;
+        case "delete-conversation":
           receiver.stored.delete(what.conversationId);
-          return void receiver.deletions.push(what.conversationId);
-        case "place":
-          return void receiver.deletions.push(what.place);
-        case "people":
-          return void receiver.deletions.push(`people ${what.idPrefix}`);
+          receiver.deletions.push(what.conversationId);
+          break;
+        case "delete-place":
+          receiver.deletions.push(what.place);
+          break;
+        case "delete-people":
+          receiver.deletions.push(`people ${what.idPrefix}`);
       }
-    },
-    async messageEdited(edited) {
-      if (receiver.failures > 0) {
-        receiver.failures -= 1;
-        throw outage();
-      }
-      receiver.edits.push(edited);
-      if (receiver.editOutcome === "edited") await edited.read({ text: "", attachments: [] });
-      return receiver.editOutcome;
+      return "changed";
     },
     async placeSettings() {
       if (receiver.isStoreAway) throw outage();
       return receiver.place;
     },
-    labelConversation: () => Promise.resolve(true),
+    label: () => Promise.resolve(true),
     isStopping: () => false,
     restored: undefined,
     overview: () => Promise.resolve(emptyOverview),

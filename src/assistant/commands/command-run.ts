@@ -1,8 +1,7 @@
 import type { CommandServices } from "../../core/command-services.ts";
-import type { CommandCall } from "../../core/events.ts";
+import type { CommandCall, IncomingEvent } from "../../core/events.ts";
 import type { Inbox } from "../../core/inbox.ts";
 import { messageIds } from "../../core/message-ids.ts";
-import type { Receiver } from "../../core/platform.ts";
 import type { AnswerDraft } from "../../core/result.ts";
 import type { MessagePart, StoredCall, StoredMessage } from "../../core/storage.ts";
 import { estimatePartsTokens } from "../turn/stored-messages.ts";
@@ -13,7 +12,7 @@ export interface CommandRun extends Run {
   readonly call: CommandCall;
   /** The call as its person has typed it. */
   readonly written: string;
-  readonly receive: Receiver["receive"];
+  readonly receive: (event: IncomingEvent) => Promise<"accepted" | "duplicate">;
   readonly inbox: Pick<Inbox, "open" | "read">;
   readonly place: Pick<
     CommandServices,

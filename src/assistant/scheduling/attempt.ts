@@ -2,7 +2,7 @@ import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
 import { storedIn, type IncomingEvent } from "../../core/events.ts";
 import type { Attempt, Begun, Inbox } from "../../core/inbox.ts";
-import type { Platform, Receiver } from "../../core/platform.ts";
+import type { Platform } from "../../core/platform.ts";
 import type { ConversationSettings, StoredMessage } from "../../core/storage.ts";
 import type { Log, Meter, Span, Tracer } from "../../core/telemetry.ts";
 import type { Language } from "../../words/languages.ts";
@@ -34,7 +34,7 @@ export interface AttemptOptions {
   readonly platforms: ReadonlyMap<string, Platform>;
   readonly turnRate: TurnRate;
   readonly warnings: Pick<BudgetWarnings, "afterTurn">;
-  readonly receive: Receiver["receive"];
+  readonly receive: (event: IncomingEvent) => Promise<"accepted" | "duplicate">;
   readonly tracer: Tracer;
   /** Takes the trace that began when an event arrived in this process. */
   readonly takeArrival: (key: string) => Span | undefined;

@@ -33,10 +33,15 @@ interface ChangeOptions {
   readonly log: Log;
 }
 
-/** Creates the receiver's methods for what people edit and delete. */
-export function createMessageChanges(options: ChangeOptions): Pick<Receiver, "deleted" | "messageEdited"> {
+/** Creates {@link Receiver.changed}. */
+export function createMessageChanges(options: ChangeOptions): Receiver["changed"] {
   const { deleted, deleteMessages } = createDeletions(options);
-  return { deleted, messageEdited: createMessageEdited(options, deleteMessages) };
+  const edited = createMessageEdited(options, deleteMessages);
+  return async (change) => {
+    if (change.kind === "edit") return await edited(change);
+    await deleted(change);
+    return "changed";
+  };
 }
 
 /**
@@ -87,7 +92,7 @@ function createDeletions(options: ChangeOptions) {
 
   /** A message that an edit has addressed to others, with `isSaidToOthers`, can still be read in its room. */
   async function deleteMessages(
-    { conversationId, keys, others = new Map() }: Omit<Deletion & { kind: "messages" }, "kind">,
+    { conversationId, keys, others = new Map() }: Omit<Deletion & { kind: "delete-messages" }, "kind">,
     { isSaidToOthers = false }: { readonly isSaidToOthers?: boolean } = {},
   ): Promise<void> {
     const found = await findConversations(new Map([...others, [conversationId, keys]]), keys);
@@ -120,13 +125,13 @@ function createDeletions(options: ChangeOptions) {
 
   async function deleted(what: Deletion): Promise<void> {
     switch (what.kind) {
-      case "messages":
+      case "delete-messages":
         return await deleteMessages(what);
-      case "conversation":
+      case "delete-conversation":
         return await deleteConversation(what.conversationId);
-      case "place":
+      case "delete-place":
         return await deletePlace(what.place);
-      case "people":
+      case "delete-people":
         return await deletePeople(what.idPrefix);
     }
   }
@@ -134,7 +139,7 @@ function createDeletions(options: ChangeOptions) {
   return { deleted, deleteMessages };
 }
 
-type Outcome = "edited" | "unchanged" | "unknown";
+type Outcome = Awaited<ReturnType<Receiver["changed"]>>;
 
 /** What a message says now, and what it was said with before. */
 interface Before extends MessageContent {
@@ -145,7 +150,7 @@ interface Before extends MessageContent {
 function createMessageEdited(
   options: ChangeOptions,
   deleteMessages: ReturnType<typeof createDeletions>["deleteMessages"],
-): Receiver["messageEdited"] {
+): (edited: EditedMessage) => Promise<Outcome> {
   const { inbox, conversations, archive, log } = options;
 
   async function beforeOf({ event, isInLog }: InboxRecord): Promise<Before> {
@@ -188,7 +193,7 @@ function createMessageEdited(
       toAddress: (address) => edited.toAddress?.(address, content) ?? address,
     });
     log.info({ turn: event.key, result }, "message edited");
-    return result === "done" ? "edited" : result === "unchanged" ? result : "unknown";
+    return result === "done" ? "changed" : result === "unchanged" ? result : "unknown";
   }
 
   async function isAllowed(event: IncomingEvent): Promise<boolean> {
@@ -207,7 +212,7 @@ function createMessageEdited(
     how?: { readonly isSaidToOthers: boolean },
   ): Promise<Outcome> {
     await deleteMessages({ conversationId, keys: [key] }, how);
-    return "edited";
+    return "changed";
   }
 
   /**
@@ -235,7 +240,7 @@ function createMessageEdited(
       if (changed.parts.length === 0) return await empty(conversationId, edited);
       const isReplaced = await archive.replaceMessage(conversationId, changed);
       if (stored.room !== undefined && content.isAside !== true) return "unknown";
-      return isReplaced && !isKnown ? "edited" : "unchanged";
+      return isReplaced && !isKnown ? "changed" : "unchanged";
     }
     return "unknown";
   }

@@ -37,7 +37,7 @@ export function place(
         : { kind: "question", conversationId: stands.threadId, inRoom: false, where: "new-thread" };
     case "thread":
       if (isForBot) return { kind: "question", conversationId: stands.conversationId, inRoom, where: "here" };
-      return rule.isPeoples ? { kind: "ignore" } : { kind: "aside", aside: toAside(facts, rule, before) };
+      return rule.isPeoples ? { kind: "ignore" } : toAside(facts, rule, before);
   }
 }
 
@@ -45,6 +45,7 @@ function toAside(facts: MessageFacts, { answerTo }: AnswerRule, before: SaidBefo
   const { conversationId } = facts.stands;
   const isPersons = facts.author === "person";
   return {
+    kind: "aside",
     conversationId,
     sentAt: facts.sentAt,
     ...(isPersons && answerTo === "addressed" && saysSomething(facts) ? { hasWords: true } : {}),

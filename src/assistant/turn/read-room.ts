@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
+import type { Aside } from "../../core/placement.ts";
 import type { Clock } from "../../core/clock.ts";
 import { roomFailureNotice, roomFilesNotice } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Attachment, ReplyAddress } from "../../core/events.ts";
-import type { Platform, Receiver, Reply } from "../../core/platform.ts";
+import type { Platform, Reply } from "../../core/platform.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
 import type { RoomMessage, RoomReading, RoomResult, RoomState } from "../../core/room.ts";
 import type {
@@ -160,11 +161,11 @@ function readUpTo({ messages, failure }: RoomReading, { before, beforeAt, until 
 }
 
 /**
- * Creates {@link Receiver.heardAside}. The times are kept, so that a turn reads the thread only where there
- * is something to read, and nothing from before.
+ * Keeps when something was said to others, so that a turn reads the thread only where there is something to
+ * read, and nothing from before.
  */
-export function createHeardAside(conversations: Pick<Conversations, "saveSettings">): Receiver["heardAside"] {
-  return ({ conversationId, sentAt, hasWords = false, isShared = false }) =>
+export function createHeardAside(conversations: Pick<Conversations, "saveSettings">) {
+  return ({ conversationId, sentAt, hasWords = false, isShared = false }: Aside): Promise<void> =>
     conversations.saveSettings(conversationId, ({ aside, room }) => {
       const readAt = room?.readAt ?? 0;
       if (sentAt <= readAt) return undefined;

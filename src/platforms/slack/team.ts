@@ -84,10 +84,11 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
       isOwnRemoval: (ts) => replies.replaced.isOwn(ts),
       saveTitle: (key, title) => void memory.titles.set(key, title),
       receiver,
+      history,
       clock,
       log,
     }),
-    calls: createCommandCalls({ api, identity, names: people, origins, read, receiver, clock, log }),
+    calls: createCommandCalls({ api, identity, names: people, origins, read, receiver, history, clock, log }),
     notices: createCallerNotices(api, log),
     home: createAppHome({ api, origins, receiver, commands, commandPrefix, log }),
     welcome: createWelcome({

@@ -138,13 +138,13 @@ async function sendModel({ receiver }: ApiContext, { response, id }: Exchange): 
  * Takes `{ itemId, to }` and copies the chat into the new chat `to`, up to this answer or up to before this
  * question. Sent again, it has no further effect.
  */
-async function branch({ receiver }: ApiContext, { request, response, id }: Exchange): Promise<void> {
+async function branch({ history }: ApiContext, { request, response, id }: Exchange): Promise<void> {
   const { itemId, to: newId } = await readBody(request, z.object({ itemId: keyText, to: pageId }));
   const turnKey = toTurnKey(itemId);
   const isAnswer = toItemId(turnKey, "assistant") === itemId;
   const to = toConversationId(newId);
   const addressOf = (replyId: string) => ({ conversationId: to, replyId });
-  const outcome = await receiver.branch(
+  const outcome = await history.branch(
     {
       from: toConversationId(id),
       to,

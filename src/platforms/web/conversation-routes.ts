@@ -59,7 +59,8 @@ async function editQuestion(context: ApiContext, { request, response, id }: Exch
     sendProblem(response, 409, "command", translate("web.command-not-edited"));
     return;
   }
-  const outcome = await context.receiver.messageEdited({
+  const outcome = await context.receiver.changed({
+    kind: "edit",
     key: toTurnKey(itemId),
     editedAt: systemClock.now(),
     conversationIds: [conversationId],
@@ -296,7 +297,7 @@ async function takeBackWaiting(context: ApiContext, { request, response, id }: E
     sendProblem(response, 409, "begun", translate("web.begun"));
     return;
   }
-  await context.receiver.deleted({ kind: "messages", conversationId, keys: [toTurnKey(itemId)] });
+  await context.receiver.changed({ kind: "delete-messages", conversationId, keys: [toTurnKey(itemId)] });
   feed.drop(itemId);
   for (const file of item.files) {
     const uploadId = "url" in file ? /^\/api\/uploads\/(\w+)$/.exec(file.url ?? "")?.[1] : undefined;
@@ -343,10 +344,10 @@ async function deleteConversation(context: ApiContext, { response, id }: Exchang
   const { receiver, history, uploads, feeds } = context;
   const conversationId = toConversationId(id);
   await cancelPrivateCalls(context, conversationId);
-  await receiver.deleted({ kind: "conversation", conversationId });
+  await receiver.changed({ kind: "delete-conversation", conversationId });
   const calls = await history.conversations(privateCallPrefix(conversationId), { max: maxPrivateCalls });
   for (const call of calls)
-    await receiver.deleted({ kind: "conversation", conversationId: call.conversationId });
+    await receiver.changed({ kind: "delete-conversation", conversationId: call.conversationId });
   await uploads.removeFrom(conversationId);
   feeds.of(conversationId).clear();
   feeds.touch(conversationId);
@@ -367,7 +368,7 @@ async function sendArchive(context: ApiContext, exchange: Exchange): Promise<voi
 
 /** Sends an export as it is read, without knowing its length. An error in the middle ends the download. */
 async function sendExport(
-  { receiver, history, bounds }: ApiContext,
+  { history, bounds }: ApiContext,
   { request, response, id, session }: Exchange,
   form: {
     readonly extension: string;
@@ -377,7 +378,7 @@ async function sendExport(
 ): Promise<void> {
   await bounds.takeExport(session, response);
   const conversationId = toConversationId(id);
-  if (!(await receiver.knows(conversationId))) {
+  if (!(await history.knows(conversationId))) {
     sendProblem(response, 404, "not-found", translate("web.no-chat"));
     return;
   }
@@ -462,10 +463,10 @@ function followList({ feeds, gateway: { outlook } }: ApiContext, conversationId:
 }
 
 /** Names or pins a conversation. The answer is 404 where it does not exist. */
-async function label({ receiver, feeds }: ApiContext, { request, response, id }: Exchange): Promise<void> {
+async function label({ history, feeds }: ApiContext, { request, response, id }: Exchange): Promise<void> {
   const wanted = await readBody(request, labels);
   const conversationId = toConversationId(id);
-  if (await receiver.labelConversation(conversationId, wanted, localActor())) {
+  if (await history.label(conversationId, wanted, localActor())) {
     feeds.touch(conversationId);
     sendJson(response, 200, {});
     return;

@@ -257,7 +257,7 @@ describe("two workspaces", () => {
         [
           `slack:${first.teamId}:${ana.directMessages}:${one}`,
           `slack:${second.teamId}:${bo.directMessages}:${two}`,
-        ].map((id) => story.parley.assistant.knows(id)),
+        ].map((id) => story.parley.assistant.history.knows(id)),
       );
     expect(await kept()).toEqual([true, true]);
     first.uninstall();

@@ -66,8 +66,8 @@ describe("a message", () => {
 
   it("makes its conversation known as soon as it is accepted, before its turn runs", async () => {
     await world.store.inbox.accept(message("first"));
-    expect(await world.assistant.knows("fake:c1")).toBe(true);
-    expect(await world.assistant.knows("fake:c2")).toBe(false);
+    expect(await world.assistant.history.knows("fake:c1")).toBe(true);
+    expect(await world.assistant.history.knows("fake:c2")).toBe(false);
   });
 
   it("carries the conversation: earlier turns reach the gateway in order", async () => {

@@ -81,17 +81,17 @@ describe("changes of a conversation's settings at the same moment", () => {
 
   it("keep the first of two asides", async () => {
     await Promise.all([
-      first.heardAside({ conversationId: id, sentAt: 2000 }),
-      first.heardAside({ conversationId: id, sentAt: 3000 }),
+      first.heardAside({ kind: "aside", conversationId: id, sentAt: 2000 }),
+      first.heardAside({ kind: "aside", conversationId: id, sentAt: 3000 }),
     ]);
     expect(await now()).toMatchObject({ aside: { from: 2000, to: 3000 } });
   });
 
   it("keep an aside of another process", async () => {
     const second = openProcess(
-      withPause(store, () => first.heardAside({ conversationId: id, sentAt: 2000 })),
+      withPause(store, () => first.heardAside({ kind: "aside", conversationId: id, sentAt: 2000 })),
     );
-    await second.heardAside({ conversationId: id, sentAt: 3000 });
+    await second.heardAside({ kind: "aside", conversationId: id, sentAt: 3000 });
     expect(await now()).toMatchObject({ aside: { from: 2000, to: 3000 } });
   });
 
@@ -99,7 +99,7 @@ describe("changes of a conversation's settings at the same moment", () => {
     Record<string, [(process: Process) => Promise<unknown>, Partial<ConversationSettings>]>
   > = {
     "an aside": [
-      ({ heardAside }) => heardAside({ conversationId: id, sentAt: 3000 }),
+      ({ heardAside }) => heardAside({ kind: "aside", conversationId: id, sentAt: 3000 }),
       { aside: { from: 3000, to: 3000 } },
     ],
     "a title": [({ conversations }) => conversations.saveSettings(id, { title: "new" }), { title: "new" }],
@@ -125,7 +125,7 @@ describe("changes of a conversation's settings at the same moment", () => {
     await first.conversations.append(id, messageOf("m1"));
     await first.conversations.saveSettings(id, { title: "words of m1" });
     const second = openProcess(withPause(store, () => first.erasure.removeMessages(id, { ids: ["m1"] })));
-    await second.heardAside({ conversationId: id, sentAt: 3000 });
+    await second.heardAside({ kind: "aside", conversationId: id, sentAt: 3000 });
     expect(await now()).toEqual({ aside: { from: 3000, to: 3000 } });
   });
 

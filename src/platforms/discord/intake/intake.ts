@@ -63,13 +63,14 @@ export function createIntake(options: {
 
   const chains = createReplyChains({
     api,
-    isKnown: async (id) => directory.isOpen(id) || (await receiver.knows(id)),
-    acceptedIn: (questionId) => receiver.conversationOf(toEventKey(questionId)),
+    isKnown: async (id) => directory.isOpen(id) || (await history.knows(id)),
+    acceptedIn: (questionId) => history.conversationOf(toEventKey(questionId)),
     botId: bot.id,
     log,
   });
   const messageEvents = createMessageEvents({
     receiver,
+    history,
     channels: directory,
     origins,
     chains,
@@ -138,6 +139,7 @@ export function createIntake(options: {
   const handle = createInteractionHandler({
     api,
     receiver,
+    history,
     commands,
     names: bot.names,
     origins,

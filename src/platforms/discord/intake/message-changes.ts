@@ -42,7 +42,7 @@ interface EditEvents {
  */
 export function createEditEvents(options: {
   readonly api: Pick<DiscordApi, "getMessage">;
-  readonly receiver: Pick<Receiver, "heardAside" | "messageEdited">;
+  readonly receiver: Pick<Receiver, "changed" | "receive">;
   readonly chains: Pick<ReplyChains, "conversationOf">;
   readonly events: Pick<MessageEvents, "contentOf" | "asideOf">;
   readonly names: (guildId: string | undefined) => Names;
@@ -60,6 +60,7 @@ export function createEditEvents(options: {
     const conversations = [toConversationId(channelId), toConversationId(id), chains.conversationOf(id)];
     let aside: Awaited<ReturnType<MessageEvents["asideOf"]>>;
     const edited: EditedMessage = {
+      kind: "edit",
       key: toEventKey(id),
       editedAt,
       conversationIds: [...new Set(conversations.filter((one) => one !== undefined))],
@@ -75,8 +76,8 @@ export function createEditEvents(options: {
         return thread === undefined ? address : toReplyAddress({ ...rest, thread: { ...thread, title } });
       },
     };
-    const outcome = options.wasAside(id) ? "unknown" : await receiver.messageEdited(edited);
-    if (outcome === "edited" && typeof aside === "object") await receiver.heardAside(aside);
+    const outcome = options.wasAside(id) ? "unknown" : await receiver.changed(edited);
+    if (outcome === "changed" && typeof aside === "object") await receiver.receive(aside);
     const isFresh = editedAt - Date.parse(message.timestamp) <= maxForgottenMs;
     if (outcome === "unknown" && isFresh && isFromPerson(message)) options.takeNew(message);
   }
@@ -155,8 +156,8 @@ export function createDeletionEvents(options: {
     messages(channelId, messageIds) {
       const keys = messageIds.map((id) => toEventKey(id));
       const apply = () =>
-        receiver.deleted({
-          kind: "messages",
+        receiver.changed({
+          kind: "delete-messages",
           conversationId: toConversationId(channelId),
           keys,
           others: otherConversations(messageIds),
@@ -166,13 +167,17 @@ export function createDeletionEvents(options: {
     channel(channelId) {
       channels.forget(channelId);
       const apply = async (): Promise<void> => {
-        await receiver.deleted({ kind: "conversation", conversationId: toConversationId(channelId) });
-        await receiver.deleted({ kind: "place", place: toChannelPlace(channelId) });
+        await receiver.changed({ kind: "delete-conversation", conversationId: toConversationId(channelId) });
+        await receiver.changed({ kind: "delete-place", place: toChannelPlace(channelId) });
       };
       changes.pass(channelId, apply, left);
     },
     guild(guildId) {
-      changes.pass(guildId, () => receiver.deleted({ kind: "place", place: toGuildPlace(guildId) }), left);
+      changes.pass(
+        guildId,
+        () => receiver.changed({ kind: "delete-place", place: toGuildPlace(guildId) }),
+        left,
+      );
     },
   };
 }

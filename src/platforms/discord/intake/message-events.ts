@@ -3,7 +3,7 @@ import { toPieces, type SpokenMessage } from "../../../core/addressee.ts";
 import { isParleyError } from "../../../core/errors.ts";
 import type { IncomingMessage } from "../../../core/events.ts";
 import type { Aside, MessageFacts, Place, Placement } from "../../../core/placement.ts";
-import type { MessageContent, Receiver } from "../../../core/platform.ts";
+import type { ConversationHistory, MessageContent, Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { translate } from "../../../words/translate.ts";
 import {
@@ -71,7 +71,8 @@ export interface MessageEvents {
 }
 
 export function createMessageEvents(options: {
-  readonly receiver: Pick<Receiver, "heardAside" | "knows" | "placeMessage">;
+  readonly receiver: Pick<Receiver, "placeMessage" | "receive">;
+  readonly history: Pick<ConversationHistory, "knows">;
   readonly channels: Directory;
   readonly origins: Pick<Origins, "ofMessage">;
   readonly chains: ReplyChains;
@@ -82,7 +83,7 @@ export function createMessageEvents(options: {
   /** Unix milliseconds. */
   readonly now: () => number;
 }): MessageEvents {
-  const { receiver, channels, origins, chains, hintOfHidden } = options;
+  const { receiver, history, channels, origins, chains, hintOfHidden } = options;
 
   async function isOwnThread(channelId: string): Promise<boolean> {
     return (await channels.channel(channelId)).ownerId === options.botId();
@@ -135,7 +136,7 @@ export function createMessageEvents(options: {
     const facts = toFacts(message, names, where);
     if (facts.author === "app" && facts.stands.in !== "thread") return undefined;
     const placement = await receiver.placeMessage(facts);
-    if (placement.kind === "aside") await receiver.heardAside(placement.aside);
+    if (placement.kind === "aside") await receiver.receive(placement);
     if (placement.kind !== "question") return undefined;
     if (isHidden(message, names, channelType)) return hintOfHidden(message);
     const address = { channelId: message.channel_id, channelType, eventId: message.id };
@@ -165,7 +166,7 @@ export function createMessageEvents(options: {
     const isToOthers = facts.repliesTo === "person" || facts.repliesTo === "app";
     const isKnown = inRoom
       ? repliesToBot(message, names)
-      : !isToOthers && (await receiver.knows(conversationId));
+      : !isToOthers && (await history.knows(conversationId));
     const event = toMessage(message, names, conversationId, address, isKnown);
     const title = isFirstOfPost(message) ? (await channels.channelIfReadable(message.id))?.name : undefined;
     return {
@@ -187,7 +188,7 @@ export function createMessageEvents(options: {
       if (facts.isCall === true) return undefined;
       const placement = await receiver.placeMessage({ ...facts, wasAsked });
       if (placement.kind === "question") return undefined;
-      return placement.kind === "aside" ? placement.aside : "ignored";
+      return placement.kind === "aside" ? placement : "ignored";
     } catch (error) {
       if (isParleyError(error, "store-unavailable")) throw error;
       return undefined;

@@ -16,7 +16,7 @@ import { freeTextOption, type Command, type Option } from "../../../core/command
 import { acceptingNotice, toNotice } from "../../../core/error-messages.ts";
 import { isParleyError } from "../../../core/errors.ts";
 import type { RawOption, CommandCall } from "../../../core/events.ts";
-import type { Receiver } from "../../../core/platform.ts";
+import type { ConversationHistory, Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inTime } from "../../../support/clock.ts";
 import { translate } from "../../../words/translate.ts";
@@ -42,12 +42,13 @@ type Interaction = Pick<APIInteraction, "id" | "token" | "application_id">;
  */
 export function createCallIntake(options: {
   readonly api: Pick<DiscordApi, "deleteFollowUp" | "editFollowUp" | "expect" | "followUp">;
-  readonly receiver: Pick<Receiver, "receive" | "conversationOf">;
+  readonly receiver: Pick<Receiver, "receive">;
+  readonly history: Pick<ConversationHistory, "conversationOf">;
   readonly acknowledgements: Acknowledgements;
   readonly clock: Clock;
   readonly log: Log;
 }): (interaction: Interaction, call: CommandCall, spentMs?: number) => Promise<void> {
-  const { api, receiver, acknowledgements, clock, log } = options;
+  const { api, receiver, history, acknowledgements, clock, log } = options;
   const logNotAccepted = createNotAcceptedLog(log, clock);
 
   /** Resolves to whether Discord took the notice that the call is not accepted yet. */
@@ -87,7 +88,7 @@ export function createCallIntake(options: {
    * Whether another instance has refused a known call. It counts as accepted where the store does not say.
    */
   async function wasRefused(key: string): Promise<boolean> {
-    const looking = receiver.conversationOf(key).then(
+    const looking = history.conversationOf(key).then(
       (conversation) => ({ conversation }),
       () => undefined,
     );

@@ -15,7 +15,7 @@ import { ParleyError } from "../../../core/errors.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inLanguage } from "../../../words/translate.ts";
 import { toLanguage } from "../../../words/languages.ts";
-import type { Receiver } from "../../../core/platform.ts";
+import type { ConversationHistory, Receiver } from "../../../core/platform.ts";
 import { isForOneProcess, type ActionCall, type Press } from "../../../core/press.ts";
 import { createActionHandler, createButtonHandler, createFormClicks } from "./clicks.ts";
 import { createAcknowledgements } from "./acknowledgements.ts";
@@ -36,6 +36,7 @@ interface InteractionOptions {
     "followUp" | "editFollowUp" | "deleteFollowUp" | "expect" | "respond" | "getMessage" | "getMember"
   >;
   readonly receiver: Receiver;
+  readonly history: Pick<ConversationHistory, "conversationOf">;
   readonly commands: ReadonlyMap<string, Command>;
   readonly names: (guildId: string | undefined) => Names;
   readonly origins: Pick<Origins, "ofInteraction">;

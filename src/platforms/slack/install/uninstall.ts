@@ -5,7 +5,7 @@ import { type Installations, teamsOfPayload } from "./installations.ts";
 
 interface UninstallerOptions {
   readonly installations: Installations;
-  readonly receiver: Pick<Receiver, "deleted">;
+  readonly receiver: Pick<Receiver, "changed">;
   readonly history: Pick<ConversationHistory, "conversations" | "history">;
   /** This is called for each workspace before anything of it is erased. */
   readonly forget: (teamId: string) => void;
@@ -30,16 +30,16 @@ export function createUninstaller(options: UninstallerOptions) {
       const messages = await history.history(conversationId, { maxMessages: maxMessagesRead });
       for (const { author } of messages) if (author !== undefined) people.add(author.id);
     });
-    await receiver.deleted({ kind: "place", place: toTeamTerm(teamId) });
+    await receiver.changed({ kind: "delete-place", place: toTeamTerm(teamId) });
     // Settings are held under these names.
     for (const channel of channels) {
-      await receiver.deleted({ kind: "place", place: toChannelPlace(teamId, channel) });
+      await receiver.changed({ kind: "delete-place", place: toChannelPlace(teamId, channel) });
       // Settings may also be held under the name that access rules have for the channel.
-      await receiver.deleted({ kind: "place", place: toChannelTerm(channel) });
+      await receiver.changed({ kind: "delete-place", place: toChannelTerm(channel) });
     }
-    for (const person of people) await receiver.deleted({ kind: "place", place: person });
+    for (const person of people) await receiver.changed({ kind: "delete-place", place: person });
     // This includes people who are in no conversation.
-    await receiver.deleted({ kind: "people", idPrefix: toAuthorId(teamId, "") });
+    await receiver.changed({ kind: "delete-people", idPrefix: toAuthorId(teamId, "") });
     log.info({ team: teamId }, "Slack app removed: everything of the workspace is erased");
   }
 
@@ -97,13 +97,13 @@ export function isEnd(event: unknown): boolean {
 export async function reportDeletedChannel(
   channel: string,
   teamId: string,
-  receiver: Pick<Receiver, "deleted">,
+  receiver: Pick<Receiver, "changed">,
   history: Pick<ConversationHistory, "conversations">,
 ): Promise<void> {
-  await receiver.deleted({ kind: "place", place: toChannelPlace(teamId, channel) });
+  await receiver.changed({ kind: "delete-place", place: toChannelPlace(teamId, channel) });
   await deleteConversations(toConversationPrefix(teamId, channel), receiver, history);
   // The settings of the channel are held under the name that access rules have for it.
-  await receiver.deleted({ kind: "place", place: toChannelTerm(channel) });
+  await receiver.changed({ kind: "delete-place", place: toChannelTerm(channel) });
 }
 
 /**
@@ -112,7 +112,7 @@ export async function reportDeletedChannel(
  */
 async function deleteConversations(
   prefix: string,
-  receiver: Pick<Receiver, "deleted">,
+  receiver: Pick<Receiver, "changed">,
   history: Pick<ConversationHistory, "conversations">,
   before: (conversationId: string) => Promise<void> = () => Promise.resolve(),
 ): Promise<void> {
@@ -125,7 +125,7 @@ async function deleteConversations(
     for (const { conversationId } of left) {
       reported.add(conversationId);
       await before(conversationId);
-      await receiver.deleted({ kind: "conversation", conversationId });
+      await receiver.changed({ kind: "delete-conversation", conversationId });
     }
   }
 }

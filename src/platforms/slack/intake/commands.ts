@@ -5,7 +5,7 @@ import type { Command } from "../../../core/command.ts";
 import { acceptingNotice, toNotice } from "../../../core/error-messages.ts";
 import { ParleyError, isParleyError } from "../../../core/errors.ts";
 import type { CommandCall, RawOption } from "../../../core/events.ts";
-import type { Receiver } from "../../../core/platform.ts";
+import type { ConversationHistory, Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inTime, systemClock } from "../../../support/clock.ts";
 import { currentLocale, translate } from "../../../words/translate.ts";
@@ -219,7 +219,8 @@ interface CommandCallOptions {
   readonly names: Names;
   readonly origins: Pick<Origins, "originOf">;
   readonly read: MessageReader;
-  readonly receiver: Pick<Receiver, "knows" | "receive">;
+  readonly receiver: Pick<Receiver, "receive">;
+  readonly history: Pick<ConversationHistory, "knows">;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -236,7 +237,7 @@ const acceptForMs = 100_000;
 
 /** Returns what converts and takes the commands of one workspace. */
 export function createCommandCalls(options: CommandCallOptions) {
-  const { api, identity, names, origins, read, receiver, clock, log } = options;
+  const { api, identity, names, origins, read, receiver, history, clock, log } = options;
   const logNotAccepted = createNotAcceptedLog(log, clock);
   const { teamId } = identity;
   /** Forms were opened on these messages, by channel and `ts`. */
@@ -300,7 +301,7 @@ export function createCommandCalls(options: CommandCallOptions) {
         origin: await origins.originOf({ user, channel: memory.channel, team }),
         conversationId,
         // A message command does not start a conversation in a thread where the bot takes no part.
-        inConversation: root !== undefined && (await receiver.knows(conversationId)),
+        inConversation: root !== undefined && (await history.knows(conversationId)),
         isPrivate,
         ...withSubject,
         place: {

@@ -2,7 +2,7 @@ import type { Clock } from "../../../core/clock.ts";
 import { isParleyError, isRefusal, type ParleyError } from "../../../core/errors.ts";
 import type { IncomingMessage, MessageEdit } from "../../../core/events.ts";
 import type { Placement } from "../../../core/placement.ts";
-import type { EditedMessage, Receiver } from "../../../core/platform.ts";
+import type { ConversationHistory, EditedMessage, Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { systemClock } from "../../../support/clock.ts";
 import { createKeyedQueue } from "../../../support/queues.ts";
@@ -38,6 +38,7 @@ interface IncomingOptions {
   readonly origins: Pick<Origins, "originOf">;
   readonly refusals: RefusalNotices;
   readonly receiver: Receiver;
+  readonly history: Pick<ConversationHistory, "knows">;
   /** Returns whether the bot has removed a message itself. */
   readonly isOwnRemoval: (ts: string) => boolean;
   /** Called with the first message of a thread, by its key, before it is accepted. */
@@ -62,7 +63,7 @@ type Question = Extract<Placement, { readonly kind: "question" }>;
 const maxEditedMs = 10 * 60_000;
 /** Decides which events the bot must answer and turns them into {@link IncomingMessage}s. */
 export function createIncoming(options: IncomingOptions) {
-  const { identity, people, read, refusals, receiver, log, clock = systemClock } = options;
+  const { identity, people, read, refusals, receiver, history, log, clock = systemClock } = options;
   const logNotAccepted = createNotAcceptedLog(log, clock);
   /** By channel, so that looking up names and files does not change the order of messages. */
   const inOrder = createKeyedQueue();
@@ -180,6 +181,7 @@ export function createIncoming(options: IncomingOptions) {
     if (!isReported) return true;
     let placement: Placement | undefined;
     const edited: EditedMessage = {
+      kind: "edit",
       key: keyOf(message),
       editedAt: toEditedAt(message),
       conversationIds: conversationsOf(message),
@@ -191,8 +193,8 @@ export function createIncoming(options: IncomingOptions) {
         return isAside ? { ...content, isAside } : content;
       },
     };
-    const outcome = await receiver.messageEdited(edited);
-    if (outcome === "edited" && placement !== undefined) await addressee.hear(placement);
+    const outcome = await receiver.changed(edited);
+    if (outcome === "changed" && placement !== undefined) await addressee.hear(placement);
     // It was said to others before, or Slack still delivers the message again as it was written.
     if (outcome === "unknown" && isPersons && !isLateEdit(message)) {
       placement ??= await addressee.placeOf(message);
@@ -219,10 +221,10 @@ export function createIncoming(options: IncomingOptions) {
     const message = { ts, channel, ...(thread === undefined ? {} : { thread_ts: thread }) };
     const keys = [keyOf(message)];
     const [conversationId, inChannel] = conversationsOf(message);
-    await receiver.deleted({ kind: "messages", conversationId, keys });
+    await receiver.changed({ kind: "delete-messages", conversationId, keys });
     // The message may have been answered in the channel itself.
-    if (thread === undefined && !isDirectMessages(channel) && (await receiver.knows(inChannel)))
-      await receiver.deleted({ kind: "messages", conversationId: inChannel, keys });
+    if (thread === undefined && !isDirectMessages(channel) && (await history.knows(inChannel)))
+      await receiver.changed({ kind: "delete-messages", conversationId: inChannel, keys });
     return true;
   }
 
@@ -306,7 +308,7 @@ const writtenSubtypes = new Set([undefined, "file_share", "thread_broadcast", "m
 function createAddressee(
   identity: Identity,
   people: Pick<People, "find">,
-  receiver: Pick<Receiver, "heardAside" | "placeMessage">,
+  receiver: Pick<Receiver, "placeMessage" | "receive">,
 ) {
   const conversationOf = (event: MessageEvent) =>
     toConversationId(identity.teamId, event.channel, event.thread_ts ?? event.ts);
@@ -376,7 +378,7 @@ function createAddressee(
 
   /** Has what is said to others in the bot's thread read with the next question. */
   async function hear(placement: Placement): Promise<void> {
-    if (placement.kind === "aside") await receiver.heardAside(placement.aside);
+    if (placement.kind === "aside") await receiver.receive(placement);
   }
 
   return { isByPerson, isByApp, isAddressed, placeOf, hear, conversationOf };

@@ -7,7 +7,7 @@ import type { Account, Accounts } from "./accounts.ts";
 /** The options of {@link eraseRemoved}. */
 interface AccountErasureOptions {
   readonly accounts: Accounts;
-  readonly receiver: Pick<Receiver, "deleted">;
+  readonly receiver: Pick<Receiver, "changed">;
   readonly history: Pick<ConversationHistory, "conversations">;
   readonly uploads: Pick<Uploads, "removeOf">;
   readonly feeds: Feeds;
@@ -34,13 +34,13 @@ async function erase(account: Pick<Account, "id" | "name">, options: AccountEras
     const left = listed.filter(({ conversationId }) => !erased.has(conversationId));
     if (left.length === 0) break;
     for (const { conversationId } of left) {
-      await receiver.deleted({ kind: "conversation", conversationId });
+      await receiver.changed({ kind: "delete-conversation", conversationId });
       feeds.of(conversationId).clear();
       erased.add(conversationId);
     }
   }
   const authorId = accountAuthorId(account.id);
   await uploads.removeOf(authorId);
-  await receiver.deleted({ kind: "people", idPrefix: authorId });
+  await receiver.changed({ kind: "delete-people", idPrefix: authorId });
   await accounts.forget(account.id);
 }

@@ -252,7 +252,8 @@ describe("budgets", () => {
     ["stopped", () => world.assistant.press({ kind: "stop", key: "fake:c1" }, ada)],
     [
       "deleted",
-      (key: string) => world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [key] }),
+      (key: string) =>
+        world.assistant.changed({ kind: "delete-messages", conversationId: "fake:c1", keys: [key] }),
     ],
   ])(
     "a question that is %s while the model thinks unseen is charged a part of its reserve",

@@ -1,16 +1,20 @@
 import { describe, expect, it, test, vi } from "vitest";
-import { createLabelConversation } from "../../../../src/assistant/assistant.ts";
 import { createBranch } from "../../../../src/assistant/actions/branch.ts";
 import type { BranchRequest } from "../../../../src/core/platform.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { IncomingMessage } from "../../../../src/core/events.ts";
-import type { ConversationSettings } from "../../../../src/core/storage.ts";
+import type { ConversationLabels } from "../../../../src/core/storage.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { ada, said } from "../../../support/fakes.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 
 const from = "fake:c1";
 const to = "fake:c2";
+const eve = {
+  platform: "fake",
+  author: { id: "fake:eve", name: "Eve" },
+  origin: { user: "fake:user:eve", isMember: true, isManager: false },
+};
 const png = { id: "png", name: "cat.png", source: null };
 
 const world = worldOfEachTest(async () => ({
@@ -24,7 +28,7 @@ async function say(text: string, more: Partial<IncomingMessage> = {}) {
 }
 
 const branch = (until: BranchRequest["until"], more: Partial<BranchRequest> = {}, by = ada) =>
-  world.assistant.branch(
+  world.history.branch(
     { from, to, until, toKey: (key) => `${to}:${key}`, toAddress: (key) => ({ at: key }), ...more },
     by,
   );
@@ -65,7 +69,7 @@ describe("a branch", () => {
   test("keeps files when the original is deleted", async () => {
     const asked = await say("look", { attachments: [png] });
     expect(await branch({ turnKey: asked.key })).toBe("branched");
-    await world.assistant.deleted({ kind: "conversation", conversationId: from });
+    await world.assistant.changed({ kind: "delete-conversation", conversationId: from });
     const [question] = await stored(to);
     const picture = question?.parts.find((part) => part.kind === "image");
     expect(await world.history.readBlob(to, picture?.blob.hash ?? "")).toBeDefined();
@@ -158,56 +162,36 @@ describe("a branch", () => {
 
   test("is refused to people who may not use the bot", async () => {
     const asked = await say("one");
-    const eve = {
-      platform: "fake",
-      author: { id: "fake:eve", name: "Eve" },
-      origin: { user: "fake:user:eve", isMember: true, isManager: false },
-    };
     await expect(branch({ turnKey: asked.key }, {}, eve)).rejects.toMatchObject({ code: "access-denied" });
   });
 });
 
-describe("labels", () => {
-  const by = { platform: "web", author: { id: "web:local", name: "You" } };
+describe("labels of a conversation", () => {
+  const label = (labels: ConversationLabels, id = from, by = ada) => world.history.label(id, labels, by);
+  const saved = () => world.store.conversations.settings(from);
 
-  function setUp({ isAllowed = true } = {}) {
-    const saved: ConversationSettings[] = [];
-    const label = createLabelConversation({
-      conversations: {
-        exists: (id) => Promise.resolve(id === "web:1"),
-        saveSettings: async (_id, change) =>
-          void saved.push((typeof change === "function" ? change({}) : change) ?? {}),
-      },
-      async expectAllowed() {
-        if (!isAllowed) throw new ParleyError("access-denied", "the rules do not allow it");
-      },
-    });
-    return { label, saved };
-  }
+  it("are one line of at most 100 characters, and what is not given stays", async () => {
+    await say("one");
+    expect(await label({ name: "  The\nplan  for\tOslo " })).toBe(true);
+    expect(await saved()).toMatchObject({ name: "The plan for Oslo" });
+    await label({ name: "😀".repeat(200) });
+    await label({ isPinned: true });
+    expect(await saved()).toMatchObject({ name: "😀".repeat(100), isPinned: true });
+  });
 
-  describe("labels of a conversation", () => {
-    it("are one line of at most 100 characters, and what is not given stays", async () => {
-      const { label, saved } = setUp();
-      expect(await label("web:1", { name: "  The\nplan  for\tOslo " }, by)).toBe(true);
-      expect(await label("web:1", { name: "😀".repeat(200) }, by)).toBe(true);
-      expect(await label("web:1", { isPinned: true }, by)).toBe(true);
-      expect(saved).toEqual([{ name: "The plan for Oslo" }, { name: "😀".repeat(100) }, { isPinned: true }]);
-    });
+  it("are removed by an empty name and by unpinning", async () => {
+    await say("one");
+    await label({ name: "The plan", isPinned: true });
+    await label({ name: " ", isPinned: false });
+    const { name, isPinned } = await saved();
+    expect({ name, isPinned }).toEqual({ name: undefined, isPinned: undefined });
+  });
 
-    it("are removed by an empty name and by unpinning", async () => {
-      const { label, saved } = setUp();
-      await label("web:1", { name: " ", isPinned: false }, by);
-      expect(saved).toEqual([{ name: undefined, isPinned: undefined }]);
-      expect(Object.keys(saved[0] ?? {})).toEqual(["name", "isPinned"]);
-    });
-
-    it("create no conversation, and need access", async () => {
-      const { label, saved } = setUp();
-      expect(await label("web:2", { name: "x" }, by)).toBe(false);
-      await expect(setUp({ isAllowed: false }).label("web:1", { name: "x" }, by)).rejects.toMatchObject({
-        code: "access-denied",
-      });
-      expect(saved).toEqual([]);
-    });
+  it("create no conversation, and need access", async () => {
+    expect(await label({ name: "x" })).toBe(false);
+    expect(await world.history.knows(from)).toBe(false);
+    await say("one");
+    await expect(label({ name: "x" }, from, eve)).rejects.toMatchObject({ code: "access-denied" });
+    expect(await saved()).not.toHaveProperty("name");
   });
 });

@@ -168,7 +168,7 @@ describe("Details of an answer", () => {
   test("no longer name the files of a question that was deleted", async () => {
     const attachments = [{ id: "a", name: "notes.txt", source: {} }];
     const asked = await world.ask("Look", { attachments });
-    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [asked.key] });
+    await world.assistant.changed({ kind: "delete-messages", conversationId: "fake:c1", keys: [asked.key] });
     const text = await detailsOf(world.platform.replies[0]!.actions.find(({ kind }) => kind === "details")!);
     expect(text).toMatch(/Files: 1 read$/m);
   });

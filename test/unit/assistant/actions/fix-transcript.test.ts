@@ -69,7 +69,8 @@ describe("Fix transcript", () => {
     const event = await world.ask("", { attachments: [note(), note("second")] });
     await submit({ "words-1": "the swords", "words-2": "heard second.ogg" });
     await world.settled();
-    await world.assistant.messageEdited({
+    await world.assistant.changed({
+      kind: "edit",
       key: event.key,
       editedAt: Date.now() + 60_000,
       conversationIds: [event.conversationId],
@@ -132,7 +133,11 @@ describe("Fix transcript", () => {
     await asked("voice");
     const action = button();
     const [question] = await world.history.history("fake:c1", { maxMessages: 1 });
-    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [question!.turnKey] });
+    await world.assistant.changed({
+      kind: "delete-messages",
+      conversationId: "fake:c1",
+      keys: [question!.turnKey],
+    });
     expect(["gone", "told"]).toContain((await open(ada, action)).kind);
     expect(["gone", "told"]).toContain((await submit({ "words-1": "x" }, ada, action)).kind);
     expect(world.gateway.requests).toHaveLength(1);
@@ -210,7 +215,11 @@ describe("Fix transcript", () => {
     it("whose recording was erased meanwhile says that it is gone", async () => {
       const event = await world.answered(call("transcribe", { file: note() }, { inConversation: true }));
       const action = button();
-      await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [event.key] });
+      await world.assistant.changed({
+        kind: "delete-messages",
+        conversationId: "fake:c1",
+        keys: [event.key],
+      });
       expect(["gone", "told"]).toContain((await submit({ "words-1": "x" }, ada, action)).kind);
     });
   });

@@ -115,7 +115,7 @@ describe("pictures", () => {
     await expect(world.assistant.press(action, eve)).rejects.toMatchObject({ code: "access-denied" });
     const bo = { ...ada, author: { id: "fake:bo", name: "Bo" } };
     expect((await world.assistant.press({ ...action, isPrivate: true }, bo)).kind).toBe("gone");
-    await world.assistant.deleted({ kind: "conversation", conversationId: "fake:c1" });
+    await world.assistant.changed({ kind: "delete-conversation", conversationId: "fake:c1" });
     expect((await world.assistant.press(action, ada)).kind).toBe("gone");
     expect((await world.assistant.press({ ...action, kind: "change" }, ada)).kind).toBe("gone");
   });

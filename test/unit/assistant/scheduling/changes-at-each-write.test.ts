@@ -46,9 +46,10 @@ const received: Readonly<Record<"here" | "elsewhere", (kind: ChangeKind) => Prom
       case "stop":
         return world.assistant.press({ kind: "stop", key }, ada);
       case "deletion":
-        return world.assistant.deleted({ kind: "messages", conversationId, keys: [key] });
+        return world.assistant.changed({ kind: "delete-messages", conversationId, keys: [key] });
       case "edit":
-        return world.assistant.messageEdited({
+        return world.assistant.changed({
+          kind: "edit",
           key,
           editedAt: 2_000_000_000_000,
           conversationIds: [conversationId],

@@ -11,6 +11,7 @@ const editOf = (
   { key, conversationId }: { readonly key: string; readonly conversationId: string },
   text: string,
 ): EditedMessage => ({
+  kind: "edit",
   key,
   editedAt: (editedAt += 1000),
   conversationIds: [conversationId],
@@ -38,8 +39,8 @@ describe("an edited command", () => {
 
     it("is durable at once, and takes the place of what is stored when the command has run as it was", async () => {
       const event = await running();
-      expect(await world.assistant.messageEdited(editOf(event, "/ask hasty"))).toBe("edited");
-      expect(await world.assistant.messageEdited(editOf(event, "/ask harmless"))).toBe("edited");
+      expect(await world.assistant.changed(editOf(event, "/ask hasty"))).toBe("changed");
+      expect(await world.assistant.changed(editOf(event, "/ask harmless"))).toBe("changed");
       expect((await world.store.inbox.read([event.key]))[0]?.event).toMatchObject({
         options: { prompt: "my secret" },
         edit: { at: editedAt },
@@ -61,7 +62,7 @@ describe("an edited command", () => {
         vi.spyOn(inbox, "write").mockImplementation(async (attempt, what) => {
           if (!isEdited && what.kind === kind) {
             isEdited = true;
-            await world.assistant.messageEdited(editOf(event, "/ask harmless"));
+            await world.assistant.changed(editOf(event, "/ask harmless"));
           }
           return await write(attempt, what);
         });
@@ -78,7 +79,7 @@ describe("an edited command", () => {
       await stop(event);
       await world.settled();
       vi.spyOn(world.store.inbox, "read").mockResolvedValueOnce(open);
-      await world.assistant.messageEdited(editOf(event, "/ask harmless"));
+      await world.assistant.changed(editOf(event, "/ask harmless"));
       await world.settled();
       await expectApplied(event);
       expect(world.gateway.requests).toHaveLength(1);
@@ -87,7 +88,7 @@ describe("an edited command", () => {
 
   it("that draws leaves no word of it in the question, nor in its call", async () => {
     const event = await world.answered(call("imagine", { prompt: "my secret" }, { inConversation: true }));
-    await world.assistant.messageEdited(editOf(event, "/imagine a fox"));
+    await world.assistant.changed(editOf(event, "/imagine a fox"));
     await world.settled();
     const question = await world.store.conversations.find("fake:c1", `${event.key}/user`);
     expect(JSON.stringify(question)).not.toContain("secret");
@@ -96,7 +97,7 @@ describe("an edited command", () => {
   it("that has run changes what is stored of it; the command does not run again", async () => {
     const event = await world.answered(call("ask", { prompt: "my secret" }, { inConversation: true }));
     const asked = world.gateway.requests.length;
-    await world.assistant.messageEdited(editOf(event, "/ask harmless"));
+    await world.assistant.changed(editOf(event, "/ask harmless"));
     await world.settled();
     expect(world.gateway.requests).toHaveLength(asked);
     expect((await world.log())[0]).toBe("user: /ask harmless");

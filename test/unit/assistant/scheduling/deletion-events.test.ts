@@ -29,7 +29,7 @@ describe("messages that people removed", () => {
   it("leave no unfinished reply where the process that answered has died", async () => {
     const event = message("the secret is 42");
     await world.leaveBegun([event]);
-    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [event.key] });
+    await world.assistant.changed({ kind: "delete-messages", conversationId: "fake:c1", keys: [event.key] });
     await vi.waitFor(() => expect(world.platform.replies).toHaveLength(1));
     await world.settled();
     expect(world.platform.replies).toMatchObject([{ address: { message: 7 }, state: "finished", text: "" }]);
@@ -44,7 +44,7 @@ describe("messages that people removed", () => {
     vi.spyOn(world.store.queue, "run").mockImplementationOnce(() =>
       Promise.reject(new ParleyError("store-unavailable", "no lease")),
     );
-    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [event.key] });
+    await world.assistant.changed({ kind: "delete-messages", conversationId: "fake:c1", keys: [event.key] });
     await world.clock.advance(500);
     await world.settled();
     expect(world.platform.replies).toMatchObject([{ state: "finished" }]);
@@ -61,8 +61,8 @@ describe("messages that people removed", () => {
     const event = message("the secret is 42");
     await world.assistant.receive(event);
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
-    const deletion = world.assistant.deleted({
-      kind: "messages",
+    const deletion = world.assistant.changed({
+      kind: "delete-messages",
       conversationId: "fake:c1",
       keys: [event.key],
     });
@@ -87,7 +87,7 @@ describe("messages that people removed", () => {
   it("leave the reply of a dead process to the other messages that it answered", async () => {
     const [gone, stays] = [message("never mind"), message("but this")];
     await world.leaveBegun([gone, stays]);
-    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [gone.key] });
+    await world.assistant.changed({ kind: "delete-messages", conversationId: "fake:c1", keys: [gone.key] });
     await world.settled();
     expect(world.platform.replies).toMatchObject([
       { address: { message: 7 }, state: "finished", text: "you said: but this" },
@@ -101,7 +101,7 @@ describe("messages that people removed", () => {
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
     const event = message("the secret is 42");
     await world.leaveBegun([event], { message: 77 });
-    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [event.key] });
+    await world.assistant.changed({ kind: "delete-messages", conversationId: "fake:c1", keys: [event.key] });
     await world.assistant.press({ kind: "stop", key: "fake:c1" }, ada);
     await world.settled();
     const ended = world.platform.replies.find(({ address }) => address["message"] === 77);
@@ -135,7 +135,7 @@ describe("messages that people removed", () => {
       await fixture("picture.png"),
       "image/png",
     );
-    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [event.key] });
+    await world.assistant.changed({ kind: "delete-messages", conversationId: "fake:c1", keys: [event.key] });
     await world.settled();
     expect(await world.store.conversations.getBlob("fake:c1", hash)).toBeUndefined();
   });
@@ -163,7 +163,7 @@ describe("messages that people removed", () => {
     const first = await world.ask("the secret is 42");
     // Its answer stays in the log, but no request begins with an answer to nothing.
     await world.ask("and the weather?");
-    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [first.key] });
+    await world.assistant.changed({ kind: "delete-messages", conversationId: "fake:c1", keys: [first.key] });
     await world.ask("what now?");
     expect(said(world.gateway.requests.at(-1))).toEqual([
       "system: Be brief.",
@@ -183,9 +183,9 @@ describe("messages that people removed", () => {
     const second = await world.ask("two", picture);
     const [stored] = await world.history.history("fake:c1", { maxMessages: 9 });
     const hash = stored?.parts.flatMap((part) => (part.kind === "image" ? [part.blob.hash] : []))[0] ?? "";
-    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [first.key] });
+    await world.assistant.changed({ kind: "delete-messages", conversationId: "fake:c1", keys: [first.key] });
     expect(await world.history.readBlob("fake:c1", hash)).toBeDefined();
-    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [second.key] });
+    await world.assistant.changed({ kind: "delete-messages", conversationId: "fake:c1", keys: [second.key] });
     expect(await world.history.readBlob("fake:c1", hash)).toBeUndefined();
   });
 
@@ -193,7 +193,7 @@ describe("messages that people removed", () => {
     const event = message("before the crash", { conversationId: "fake:new" });
     await world.store.inbox.accept(event);
     const restarted = world.restart();
-    await restarted.deleted({ kind: "messages", conversationId: "fake:new", keys: [event.key] });
+    await restarted.changed({ kind: "delete-messages", conversationId: "fake:new", keys: [event.key] });
     expect(await restarted.recover("fake")).toBe(0);
     expect(await world.store.inbox.open()).toEqual([]);
   });
@@ -208,7 +208,7 @@ describe("messages that people removed", () => {
     hangOnce();
     await world.assistant.press({ kind: "stop", key: "fake:c1" }, ada);
     await vi.waitFor(() => expect(world.platform.replies[1]?.text).toBe("half"));
-    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: [two.key] });
+    await world.assistant.changed({ kind: "delete-messages", conversationId: "fake:c1", keys: [two.key] });
     await world.settled();
     expect(world.platform.replies.at(-1)).toMatchObject({ text: "whole", state: "finished" });
     expect(said(world.gateway.requests.at(-1)).at(-1)).toBe("user: burst one");
@@ -221,8 +221,8 @@ describe("messages that people removed", () => {
   it("may be the bot's own answer", async () => {
     await world.ask("hello");
     const shown = world.platform.replies[0]?.address["message"];
-    await world.assistant.deleted({
-      kind: "messages",
+    await world.assistant.changed({
+      kind: "delete-messages",
       conversationId: "fake:c1",
       keys: [`fake:reply:${JSON.stringify(shown)}`],
     });
@@ -249,7 +249,11 @@ describe("messages that people removed", () => {
     });
     await world.ask("hello");
     expect(await kept()).toContain("you said");
-    await world.assistant.deleted({ kind: "messages", conversationId: "fake:c1", keys: ["fake:reply:7"] });
+    await world.assistant.changed({
+      kind: "delete-messages",
+      conversationId: "fake:c1",
+      keys: ["fake:reply:7"],
+    });
     await world.settled();
     expect(await kept()).toContain("hello");
     expect(await kept()).not.toContain("you said");
@@ -260,8 +264,8 @@ describe("messages that people removed", () => {
     await world.ask("last before the reset");
     const last = world.platform.replies[1]?.address["message"];
     await world.answered(call("reset", {}, { inConversation: true }));
-    await world.assistant.deleted({
-      kind: "messages",
+    await world.assistant.changed({
+      kind: "delete-messages",
       conversationId: "fake:c1",
       keys: [`fake:reply:${JSON.stringify(last)}`],
     });
@@ -271,12 +275,12 @@ describe("messages that people removed", () => {
   });
 
   it("of nobody's conversation change nothing", async () => {
-    await world.assistant.deleted({
-      kind: "messages",
+    await world.assistant.changed({
+      kind: "delete-messages",
       conversationId: "fake:unknown",
       keys: ["fake:nothing"],
     });
-    expect(await world.assistant.knows("fake:unknown")).toBe(false);
+    expect(await world.assistant.history.knows("fake:unknown")).toBe(false);
     expect(await world.assistant.receive(message("hi", { key: "fake:nothing" }))).toBe("accepted");
     await world.settled();
   });
@@ -290,10 +294,10 @@ describe("a conversation deleted on the platform", () => {
     await world.assistant.receive(message("running"));
     await vi.waitFor(() => expect(world.platform.replies[2]?.text).toBe("half"));
     await world.assistant.receive(message("waiting"));
-    await world.assistant.deleted({ kind: "conversation", conversationId: "fake:c1" });
+    await world.assistant.changed({ kind: "delete-conversation", conversationId: "fake:c1" });
     await world.settled();
-    expect(await world.assistant.knows("fake:c1")).toBe(false);
-    expect(await world.assistant.knows("fake:c2")).toBe(true);
+    expect(await world.assistant.history.knows("fake:c1")).toBe(false);
+    expect(await world.assistant.history.knows("fake:c2")).toBe(true);
     expect(world.platform.replies).toHaveLength(3);
     expect(await world.store.inbox.open()).toEqual([]);
   });
@@ -302,29 +306,29 @@ describe("a conversation deleted on the platform", () => {
     const within = ["fake:server:1", "fake:channel:1"];
     await world.ask("here", { within });
     await world.ask("there", { conversationId: "fake:c2", within: ["fake:server:1", "fake:channel:2"] });
-    await world.assistant.deleted({ kind: "place", place: "fake:channel:1" });
-    expect(await world.assistant.knows("fake:c1")).toBe(false);
-    expect(await world.assistant.knows("fake:c2")).toBe(true);
-    await world.assistant.deleted({ kind: "place", place: "fake:server:1" });
-    expect(await world.assistant.knows("fake:c2")).toBe(false);
+    await world.assistant.changed({ kind: "delete-place", place: "fake:channel:1" });
+    expect(await world.assistant.history.knows("fake:c1")).toBe(false);
+    expect(await world.assistant.history.knows("fake:c2")).toBe(true);
+    await world.assistant.changed({ kind: "delete-place", place: "fake:server:1" });
+    expect(await world.assistant.history.knows("fake:c2")).toBe(false);
   });
 
   it("is erased with a place that contains it also where its first question could not be read", async () => {
     vi.spyOn(world.gateway.gateway, "transcribe").mockRejectedValue(new ParleyError("gateway-error", "down"));
     const attachments = [{ id: "ogg", name: "voice.ogg", source: null }];
     await world.answered(message("", { attachments, within: ["fake:server:1"] }));
-    expect(await world.assistant.knows("fake:c1")).toBe(true);
-    await world.assistant.deleted({ kind: "place", place: "fake:server:1" });
-    expect(await world.assistant.knows("fake:c1")).toBe(false);
+    expect(await world.assistant.history.knows("fake:c1")).toBe(true);
+    await world.assistant.changed({ kind: "delete-place", place: "fake:server:1" });
+    expect(await world.assistant.history.knows("fake:c1")).toBe(false);
   });
 
   it("go with a place that is deleted while their first turn runs, and the turn ends", async () => {
     hangOnce();
     await world.assistant.receive(message("a secret", { within: ["fake:server:1"] }));
     await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
-    await world.assistant.deleted({ kind: "place", place: "fake:server:1" });
+    await world.assistant.changed({ kind: "delete-place", place: "fake:server:1" });
     await world.settled();
-    expect(await world.assistant.knows("fake:c1")).toBe(false);
+    expect(await world.assistant.history.knows("fake:c1")).toBe(false);
     expect(await kept()).not.toContain("a secret");
     expect(await world.store.inbox.open()).toEqual([]);
   });
@@ -335,9 +339,9 @@ describe("a conversation with nothing but a command in it", () => {
     await world.answered(
       call("imagine", { prompt: "a fox" }, { inConversation: true, within: ["fake:server:1"] }),
     );
-    expect(await world.assistant.knows("fake:c1")).toBe(true);
-    await world.assistant.deleted({ kind: "place", place: "fake:server:1" });
-    expect(await world.assistant.knows("fake:c1")).toBe(false);
+    expect(await world.assistant.history.knows("fake:c1")).toBe(true);
+    await world.assistant.changed({ kind: "delete-place", place: "fake:server:1" });
+    expect(await world.assistant.history.knows("fake:c1")).toBe(false);
   });
 });
 
@@ -350,7 +354,7 @@ describe("a command that is stored apart from the conversation", () => {
     await world.answered({ ...event, within: ["fake:server:1"] });
     const { conversations } = world.store;
     expect(await conversations.recent(event.key, { maxMessages: 9 })).not.toEqual([]);
-    await world.assistant.deleted({ kind: "place", place: "fake:server:1" });
+    await world.assistant.changed({ kind: "delete-place", place: "fake:server:1" });
     expect(await conversations.recent(event.key, { maxMessages: 9 })).toEqual([]);
   });
 });

@@ -19,6 +19,7 @@ describe("edits of questions", () => {
     text: string,
     more: Partial<EditedMessage> = {},
   ): EditedMessage => ({
+    kind: "edit",
     key,
     editedAt: (editedAt += 1000),
     conversationIds: [conversationId],
@@ -26,7 +27,7 @@ describe("edits of questions", () => {
     ...more,
   });
   const edit = (event: IncomingMessage, text: string, more: Partial<EditedMessage> = {}) =>
-    world.assistant.messageEdited(editOf(event, text, more));
+    world.assistant.changed(editOf(event, text, more));
 
   /** Makes the first answer hang after a word until it is aborted. Later ones repeat the question. */
   function hangOnce(): { readonly aborted: () => number } {
@@ -56,7 +57,7 @@ describe("edits of questions", () => {
     it("that was answered last is answered anew, in the same reply; the earlier words are gone", async () => {
       await world.ask("first");
       const event = await world.ask("my secret");
-      expect(await edit(event, "harmless")).toBe("edited");
+      expect(await edit(event, "harmless")).toBe("changed");
       await world.settled();
       expect(replies()).toEqual(["finished: you said: first", "finished: you said: harmless"]);
       expect(await world.log()).toEqual([
@@ -82,11 +83,11 @@ describe("edits of questions", () => {
     it("that is to somebody else now is not answered anew, and what it says is stored", async () => {
       const event = await world.ask("who waters it?");
       const aside = () => Promise.resolve({ text: "@Rasha who waters it?", isAside: true } as const);
-      expect(await edit(event, "", { read: aside })).toBe("edited");
+      expect(await edit(event, "", { read: aside })).toBe("changed");
       await world.settled();
       expect(replies()).toEqual(["finished: you said: who waters it?"]);
       expect((await world.log())[0]).toBe("user: @Rasha who waters it?");
-      expect(await edit(event, "who cuts it?")).toBe("edited");
+      expect(await edit(event, "who cuts it?")).toBe("changed");
       await world.settled();
       expect(replies()).toEqual(["finished: you said: who cuts it?"]);
     });
@@ -97,7 +98,7 @@ describe("edits of questions", () => {
       await world.assistant.receive(event);
       await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
       const aside = () => Promise.resolve({ text: "@Rasha who waters it?", isAside: true } as const);
-      expect(await edit(event, "", { read: aside })).toBe("edited");
+      expect(await edit(event, "", { read: aside })).toBe("changed");
       await world.settled();
       expect(aborted()).toBe(1);
       // As where it is deleted, nothing is stored of the answer.
@@ -111,7 +112,7 @@ describe("edits of questions", () => {
       const event = message("my secret");
       await world.assistant.receive(event);
       await vi.waitFor(() => expect(world.platform.replies[0]?.text).toBe("half"));
-      expect(await edit(event, "harmless")).toBe("edited");
+      expect(await edit(event, "harmless")).toBe("changed");
       await vi.waitFor(() => expect(aborted()).toBe(1));
       await world.settled();
       expect(replies()).toEqual(["finished: re: harmless"]);
@@ -216,10 +217,10 @@ describe("edits of questions", () => {
     it("counts the latest edit, in whatever order edits arrive, and each once", async () => {
       const event = await world.ask("0");
       const [one, two] = [editOf(event, "1"), editOf(event, "2")];
-      expect(await world.assistant.messageEdited(two)).toBe("edited");
-      expect(await world.assistant.messageEdited(one)).toBe("unchanged");
+      expect(await world.assistant.changed(two)).toBe("changed");
+      expect(await world.assistant.changed(one)).toBe("unchanged");
       await world.settled();
-      expect(await world.assistant.messageEdited(two)).toBe("unchanged");
+      expect(await world.assistant.changed(two)).toBe("unchanged");
       await world.settled();
       expect(await world.log()).toEqual(["user: 2", "assistant: you said: 2"]);
       expect(world.gateway.requests).toHaveLength(2);
@@ -227,7 +228,7 @@ describe("edits of questions", () => {
 
     it("to nothing is like a deletion", async () => {
       const event = await world.ask("my secret");
-      expect(await edit(event, "")).toBe("edited");
+      expect(await edit(event, "")).toBe("changed");
       await world.settled();
       expect(await world.log()).toEqual(["assistant: you said: my secret"]);
       expect(await world.store.inbox.read([event.key])).toMatchObject([{ state: "erased" }]);
@@ -261,13 +262,13 @@ describe("edits of questions", () => {
         room: { isApp: false },
       });
       const edited = editOf({ key, conversationId }, "what is a fir?");
-      expect(await world.assistant.messageEdited(edited)).toBe("unknown");
-      expect(await world.assistant.messageEdited(edited)).toBe("unknown");
+      expect(await world.assistant.changed(edited)).toBe("unknown");
+      expect(await world.assistant.changed(edited)).toBe("unknown");
       const aside = () => Promise.resolve({ text: "@Rasha is it wet?", isAside: true } as const);
       const again = editOf({ key, conversationId }, "", { read: aside });
-      expect(await world.assistant.messageEdited(again)).toBe("edited");
-      expect(await world.assistant.messageEdited(again)).toBe("unchanged");
-      expect(await world.assistant.messageEdited(edited)).toBe("unchanged");
+      expect(await world.assistant.changed(again)).toBe("changed");
+      expect(await world.assistant.changed(again)).toBe("unchanged");
+      expect(await world.assistant.changed(edited)).toBe("unchanged");
     });
 
     const pass = (days: number) => world.store.sweep(Date.now() + days * 24 * 60 * 60_000);
@@ -287,7 +288,7 @@ describe("edits of questions", () => {
       await then(event);
       const asked = world.gateway.requests.length;
       const before = await world.log();
-      expect(await edit(event, "harmless")).toBe("edited");
+      expect(await edit(event, "harmless")).toBe("changed");
       await world.settled();
       expect(await world.log()).toEqual(before.with(0, "user: harmless"));
       expect(world.gateway.requests).toHaveLength(asked);
@@ -355,7 +356,7 @@ describe("edits of questions", () => {
       const burst = [message("one"), message("two")];
       await world.leaveBegun(burst);
       const keys = [burst[0]!.key];
-      await world.assistant.deleted({ kind: "messages", conversationId: event.conversationId, keys });
+      await world.assistant.changed({ kind: "delete-messages", conversationId: event.conversationId, keys });
       await world.settled();
       expect(replies().at(-1)).toBe("finished: you said: two");
       // One more request of this minute is left.
@@ -369,7 +370,7 @@ describe("edits of questions", () => {
         origin: { user: "fake:user:ada", isMember: true, isManager: false },
       });
       const later = world.restart({ rules: { deny: ["fake:user:ada"] } });
-      await later.messageEdited(editOf(event, "1"));
+      await later.changed(editOf(event, "1"));
       await world.settled();
       expect(await world.log()).toEqual(["user: 1", "assistant: you said: 0"]);
     });
@@ -418,10 +419,10 @@ describe("edits of questions", () => {
       vi.spyOn(world.store.inbox, "change").mockRejectedValueOnce(
         new ParleyError("store-unavailable", "away"),
       );
-      await expect(world.assistant.messageEdited(change)).rejects.toMatchObject({
+      await expect(world.assistant.changed(change)).rejects.toMatchObject({
         code: "store-unavailable",
       });
-      expect(await world.assistant.messageEdited(change)).toBe("edited");
+      expect(await world.assistant.changed(change)).toBe("changed");
       await world.settled();
       expect(await world.log()).toEqual(["user: 1", "assistant: you said: 1"]);
     });

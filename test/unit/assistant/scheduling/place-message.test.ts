@@ -57,7 +57,7 @@ async function asks(author: typeof ada, text: string, more?: Partial<IncomingMes
 /** What becomes of a message. The assistant hears an aside, as a platform has it. */
 async function says(author: typeof ada, text: string, how: How = {}): Promise<Placement["kind"]> {
   const placement = await placed(author, text, how);
-  if (placement.kind === "aside") await world.assistant.heardAside(placement.aside);
+  if (placement.kind === "aside") await world.assistant.receive(placement);
   return placement.kind;
 }
 
@@ -129,7 +129,12 @@ describe("in a thread of the bot's own", () => {
     expect(await says(ada, "who writes it?")).toBe("aside");
     world.platform.room.read = async () => ({ messages: [], hasOlder: false });
     await asks(ada, "parley?");
-    await world.assistant.heardAside({ conversationId: "fake:own", sentAt: await later(), hasWords: true });
+    await world.assistant.receive({
+      kind: "aside",
+      conversationId: "fake:own",
+      sentAt: await later(),
+      hasWords: true,
+    });
     expect(await says(ada, "who writes it?")).toBe("question");
   });
 

@@ -332,16 +332,16 @@ describe("layers", () => {
       const days = { fromDay: reservation.day, toDay: reservation.day };
       const counted = async () => (await world.store.spending.usage(days)).map(({ personId }) => personId);
       expect(await counted()).toContain("fake:ada");
-      await world.assistant.deleted({ kind: "people", idPrefix: "other:" });
+      await world.assistant.changed({ kind: "delete-people", idPrefix: "other:" });
       expect(await counted()).toContain("fake:ada");
-      await world.assistant.deleted({ kind: "people", idPrefix: "fake:" });
+      await world.assistant.changed({ kind: "delete-people", idPrefix: "fake:" });
       expect(await counted()).toEqual([]);
       expect(await world.store.settings.read(["fake:ada"])).toEqual([{}]);
     });
 
     it("a deleted channel's settings go with it", async () => {
       await settings({ name: "chat-model", value: "clever", for: "channel" }, asManager);
-      await world.assistant.deleted({ kind: "place", place: "fake:channel:1" });
+      await world.assistant.changed({ kind: "delete-place", place: "fake:channel:1" });
       expect(await world.store.settings.read(["fake:channel:1"])).toEqual([{}]);
       expect(await ask("one")).toBe("chatty");
     });

@@ -45,7 +45,7 @@ describe("a channel that several workspaces share", () => {
     expect([await askIn("a"), await askIn("b")]).toEqual(["clever", "chatty"]);
     await set("b", "quick");
     expect([await askIn("a"), await askIn("b")]).toEqual(["clever", "quick"]);
-    await world.assistant.deleted({ kind: "place", place: "fake:channel:a:1" });
+    await world.assistant.changed({ kind: "delete-place", place: "fake:channel:a:1" });
     expect([await askIn("a"), await askIn("b")]).toEqual(["chatty", "quick"]);
   });
 

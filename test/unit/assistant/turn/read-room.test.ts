@@ -155,14 +155,14 @@ describe("a thread of the bot in which people also talk to each other", () => {
     const turn = (text: string, sentAt: number) =>
       world.answered(message(text, { ...own, key: `fake:${sentAt}`, sentAt }));
     await turn("one", 1000);
-    await world.assistant.heardAside({ conversationId: "fake:own", sentAt: 2000 });
-    await world.assistant.heardAside({ conversationId: "fake:own", sentAt: 3000 });
+    await world.assistant.receive({ kind: "aside", conversationId: "fake:own", sentAt: 2000 });
+    await world.assistant.receive({ kind: "aside", conversationId: "fake:own", sentAt: 3000 });
     await turn("two", 4000);
     await turn("three", 5000);
     // It was said before the last question that was read, and is delivered again.
-    await world.assistant.heardAside({ conversationId: "fake:own", sentAt: 3000 });
+    await world.assistant.receive({ kind: "aside", conversationId: "fake:own", sentAt: 3000 });
     await turn("four", 6000);
-    await world.assistant.heardAside({ conversationId: "fake:own", sentAt: 7000 });
+    await world.assistant.receive({ kind: "aside", conversationId: "fake:own", sentAt: 7000 });
     await turn("five", 8000);
     expect(queries.map(({ since, before }) => [since, before])).toEqual([
       [2000, "fake:4000"],

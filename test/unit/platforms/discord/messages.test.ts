@@ -256,9 +256,9 @@ describe("messages", () => {
     const general = simulator.channel("general");
     receiver.isStopped = true;
     const kept: string[] = [];
-    receiver.receive = async ({ key }, { isForLater = false } = {}) => {
-      if (!isForLater) throw new ParleyError("stopping", "the process is stopping");
-      kept.push(key);
+    receiver.receive = async (event, { isForLater = false } = {}) => {
+      if (!isForLater || event.kind === "aside") throw new ParleyError("stopping", "the process is stopping");
+      kept.push(event.key);
       return "accepted";
     };
     const startedAt = clock.monotonic();

@@ -70,11 +70,11 @@ describe("the end of an installation", () => {
   test("what is set for channels and people goes too, though their conversations go with the workspace", async () => {
     const receiver = createSlackReceiver();
     receiver.stored.add("slack:T1:C1:1700000000.000001").add("slack:T2:C1:1700000000.000002");
-    const deleted = receiver.deleted.bind(receiver);
-    receiver.deleted = async (what) => {
-      if (what.kind === "place" && what.place === "slack:team:T1")
+    const changed = receiver.changed.bind(receiver);
+    receiver.changed = async (what) => {
+      if (what.kind === "delete-place" && what.place === "slack:team:T1")
         receiver.stored.delete("slack:T1:C1:1700000000.000001");
-      await deleted(what);
+      return await changed(what);
     };
     const { records } = createSharedMemory();
     const uninstaller = createUninstaller({

@@ -68,13 +68,13 @@ export function createFakeReceiver(): FakeReceiver {
     refusal: undefined,
     async receive(event) {
       check(this);
+      if (event.kind === "aside") return "accepted";
       if (this.refusal !== undefined) throw this.refusal;
       if (this.events.some((other) => other.key === event.key)) return "duplicate";
       this.events.push(event);
       return "accepted";
     },
     placeMessage: () => Promise.resolve({ kind: "ignore" }),
-    heardAside: () => Promise.resolve(),
     async knows(conversationId) {
       return this.stored.has(conversationId);
     },
@@ -104,19 +104,19 @@ export function createFakeReceiver(): FakeReceiver {
       }
     },
     conversationOf: async () => undefined,
-    async deleted(what) {
-      if (what.kind !== "conversation") return;
+    async changed(what) {
+      if (what.kind === "delete-conversation") {
+        check(this);
+        this.gone.push(what.conversationId);
+      }
+      if (what.kind !== "edit") return "changed";
       check(this);
-      this.gone.push(what.conversationId);
-    },
-    async messageEdited(edited) {
-      check(this);
-      this.edits.push(edited);
-      return this.events.some(({ key }) => key === edited.key) ? "edited" : "unknown";
+      this.edits.push(what);
+      return this.events.some(({ key }) => key === what.key) ? "changed" : "unknown";
     },
     placeSettings: async () => ({ answerTo: "addressed", answerIn: "thread" }),
     labels: new Map(),
-    async labelConversation(conversationId, labels) {
+    async label(conversationId, labels) {
       check(this);
       if (!this.stored.has(conversationId)) return false;
       this.labels.set(conversationId, labels);

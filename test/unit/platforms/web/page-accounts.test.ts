@@ -439,9 +439,12 @@ describe("an account that is removed with its chats", () => {
     );
     const erased: string[] = [];
     const { receiver } = server;
-    const recordingPeople: Pick<Receiver, "deleted"> = {
-      deleted: async (what) =>
-        what.kind === "people" ? void erased.push(what.idPrefix) : await receiver.deleted(what),
+    const recordingPeople: Pick<Receiver, "changed"> = {
+      async changed(what) {
+        if (what.kind !== "delete-people") return await receiver.changed(what);
+        erased.push(what.idPrefix);
+        return "changed";
+      },
     };
     await accounts.setState("anna", "erasing");
     const fresh = createAccounts(records);
