@@ -1,8 +1,7 @@
 import { setImmediate as turnOfLoop } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { nextPiece } from "../../../src/support/pieces.ts";
-import { longestTurnMs } from "../../support/longest-turn.ts";
-import { slowdown } from "../../support/cpu-time.ts";
+import { holdUpOf, longestTurnMs } from "../../support/longest-turn.ts";
 
 /** Uses the processor for so long. */
 function spin(ms: number): void {
@@ -18,11 +17,10 @@ async function work(pieces: number): Promise<void> {
 }
 
 it("all works together hold the event loop for one share and one piece", async () => {
-  const longest = async (works: number): Promise<number> =>
-    await longestTurnMs(() => Promise.all(Array.from({ length: works }, () => work(10))));
-  await longest(2);
-  expect(await longest(4)).toBeLessThan(20 * (await slowdown()));
-  expect(await longest(16)).toBeLessThan(20 * (await slowdown()));
+  const together = (works: number) => () => Promise.all(Array.from({ length: works }, () => work(10)));
+  await longestTurnMs(together(2));
+  expect(await holdUpOf(together(4), 20)).toBeUndefined();
+  expect(await holdUpOf(together(16), 20)).toBeUndefined();
 });
 
 it("short works wait for nobody", async () => {

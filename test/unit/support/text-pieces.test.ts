@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { afterEach, expect, it } from "vitest";
 import { toBytes, toJsonPieces } from "../../../src/support/text-pieces.ts";
 import { createTransport } from "../../../src/wire/transport.ts";
-import { longestTurnMs } from "../../support/longest-turn.ts";
+import { growthOfTurns } from "../../support/longest-turn.ts";
 import { silentLog } from "../../support/silent-log.ts";
 
 let server: Server | undefined;
@@ -56,17 +56,17 @@ it.each(["a b ", "`\n", "\uFDFA ", '"\\'])(
       const answer = await transport.send({ ...request, timeouts, callerSignal: signal });
       await answer.body.resume().toArray();
     };
-    const longest = async (count: number): Promise<number> => {
-      const rounds: number[] = [];
-      const body = bodyOf(count);
-      for (let round = 0; round < 4; round += 1) rounds.push(await longestTurnMs(() => send(body)));
-      return Math.min(...rounds);
-    };
     await send(bodyOf(40));
     expect(received()).toBe(Buffer.byteLength(JSON.stringify(bodyOf(40))));
-    const few = await longest(40);
-    // These are 4,000,000 tokens.
-    expect(await longest(320)).toBeLessThan(2 * few + 12);
+    // The large one has 4,000,000 tokens.
+    const [small, large] = [bodyOf(40), bodyOf(320)];
+    expect(
+      await growthOfTurns(
+        () => send(small),
+        () => send(large),
+        12,
+      ),
+    ).toBeUndefined();
     await transport.close();
   },
   60_000,
