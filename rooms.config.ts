@@ -65,12 +65,11 @@ export const rooms: readonly Room[] = [
   },
   {
     folder: "src/conversations",
-    imports: [...ground, "src/conversations/postgres", "src/conversations/redis", "src/conversations/sqlite"],
+    imports: [...ground, "src/conversations/redis", "src/conversations/sql"],
     packages: ["keyv", "zod"],
   },
-  { ...backend, folder: "src/conversations/sqlite" },
   { ...backend, folder: "src/conversations/redis", packages: [...backend.packages, "@redis/client"] },
-  { ...backend, folder: "src/conversations/postgres", packages: [...backend.packages, "pg"] },
+  { ...backend, folder: "src/conversations/sql", packages: [...backend.packages, "pg"] },
   { folder: "src/platforms/delivery", imports: ground, packages: ["undici"] },
   // The connections of both clients send nothing after a suspension.
   {

@@ -1,7 +1,7 @@
 import { ParleyError } from "../core/errors.ts";
-import { postgresStore } from "./postgres/postgres-store.ts";
+import { postgresStore } from "./sql/postgres-store.ts";
 import { redisStore } from "./redis/redis-store.ts";
-import { sqliteStore } from "./sqlite/sqlite-store.ts";
+import { sqliteStore } from "./sql/sqlite-store.ts";
 import type { StoreBackend } from "./backend.ts";
 
 /** Every kind of store. A new one needs a folder beside this file and a line here. */

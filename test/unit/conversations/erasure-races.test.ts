@@ -8,7 +8,7 @@ import { createConversationLog } from "../../../src/conversations/conversation-l
 import { createErasure } from "../../../src/conversations/erasure.ts";
 import { createInbox } from "../../../src/conversations/inbox.ts";
 import { createKeyValueStore } from "../../../src/conversations/key-value.ts";
-import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sqlite/sqlite-backend.ts";
+import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sql/sqlite.ts";
 import { createKeyedQueue } from "../../../src/support/queues.ts";
 import { silentLog } from "../../support/silent-log.ts";
 import { eventOf, messageOf } from "../../support/store-samples.ts";

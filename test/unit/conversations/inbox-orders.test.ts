@@ -8,7 +8,7 @@ import type { Backend } from "../../../src/conversations/backend.ts";
 import { createInbox } from "../../../src/conversations/inbox.ts";
 import { createKeyValueStore, entryAt, indexes } from "../../../src/conversations/key-value.ts";
 import type { Head } from "../../../src/conversations/slots.ts";
-import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sqlite/sqlite-backend.ts";
+import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sql/sqlite.ts";
 import { isParleyError, ParleyError } from "../../../src/core/errors.ts";
 import type { Attempt, Begun, Inbox, InboxRecord } from "../../../src/core/inbox.ts";
 import { messageIds } from "../../../src/core/message-ids.ts";

@@ -8,7 +8,7 @@ import { createConversationLog } from "../../../src/conversations/conversation-l
 import { createErasure } from "../../../src/conversations/erasure.ts";
 import { createInbox } from "../../../src/conversations/inbox.ts";
 import { createKeyValueStore } from "../../../src/conversations/key-value.ts";
-import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sqlite/sqlite-backend.ts";
+import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sql/sqlite.ts";
 import { ParleyError } from "../../../src/core/errors.ts";
 import { messageIds } from "../../../src/core/message-ids.ts";
 import { createKeyedQueue } from "../../../src/support/queues.ts";

@@ -13,7 +13,7 @@ import {
 import { createLogPlanner } from "../../../src/conversations/log-plan.ts";
 import { migrateInbox } from "../../../src/conversations/migrate-inbox.ts";
 import type { Head } from "../../../src/conversations/slots.ts";
-import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sqlite/sqlite-backend.ts";
+import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sql/sqlite.ts";
 import { ParleyError } from "../../../src/core/errors.ts";
 import type { IncomingEvent, Json } from "../../../src/core/events.ts";
 import { messageIds } from "../../../src/core/message-ids.ts";

@@ -6,7 +6,7 @@ import type { Backend } from "../../../src/conversations/backend.ts";
 import { createBlobEntries } from "../../../src/conversations/blobs.ts";
 import { createConversationLog } from "../../../src/conversations/conversation-log.ts";
 import { createKeyValueStore } from "../../../src/conversations/key-value.ts";
-import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sqlite/sqlite-backend.ts";
+import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sql/sqlite.ts";
 import { charsOf, maxRecentChars } from "../../../src/core/storage.ts";
 import { createKeyedQueue } from "../../../src/support/queues.ts";
 import { silentLog } from "../../support/silent-log.ts";

@@ -13,7 +13,7 @@ import {
   createSettingsStore,
   type KeyValueStore,
 } from "../../../src/conversations/key-value.ts";
-import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sqlite/sqlite-backend.ts";
+import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sql/sqlite.ts";
 import type { ConversationSettings } from "../../../src/core/storage.ts";
 import { createKeyedQueue } from "../../../src/support/queues.ts";
 import { silentLog } from "../../support/silent-log.ts";

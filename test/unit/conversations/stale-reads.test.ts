@@ -9,7 +9,7 @@ import { createInbox } from "../../../src/conversations/inbox.ts";
 import { createKeyValueStore, entryAt } from "../../../src/conversations/key-value.ts";
 import { sweep } from "../../../src/conversations/retention.ts";
 import type { Conversations } from "../../../src/core/storage.ts";
-import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sqlite/sqlite-backend.ts";
+import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sql/sqlite.ts";
 import { createKeyedQueue } from "../../../src/support/queues.ts";
 import { silentLog } from "../../support/silent-log.ts";
 import { eventOf, messageOf } from "../../support/store-samples.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createInbox } from "../../../src/conversations/inbox.ts";
 import { createKeyValueStore, type KeyValueStore } from "../../../src/conversations/key-value.ts";
-import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sqlite/sqlite-backend.ts";
+import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sql/sqlite.ts";
 import type { Attempt, Inbox } from "../../../src/core/inbox.ts";
 import { messageIds } from "../../../src/core/message-ids.ts";
 import { createKeyedQueue } from "../../../src/support/queues.ts";

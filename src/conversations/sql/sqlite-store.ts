@@ -17,7 +17,7 @@ export const sqliteStore: StoreBackend = {
   },
   async open(url, options) {
     const [{ openSqliteBackend }, { backUpFiles }] = await Promise.all([
-      import("./sqlite-backend.ts"),
+      import("./sqlite.ts"),
       import("./sqlite-file.ts"),
     ]);
     const file = resolve(pathOf(url));

@@ -5,35 +5,14 @@ import { absentStore, expectKnownVersion, storeVersion } from "../backend.ts";
 import { type PostgresConnection, sqlStateOf } from "./postgres-client.ts";
 
 /** @param schema quoted */
-const createTables = (schema: string) => `
-    CREATE TABLE ${schema}.entries (
-      space text COLLATE "C" NOT NULL,
-      key text COLLATE "C" NOT NULL,
-      value text NOT NULL,
-      expires bigint,
-      PRIMARY KEY (space, key)
-    ) WITH (autovacuum_vacuum_scale_factor = 0.05);
-    CREATE INDEX entries_by_expiry ON ${schema}.entries (expires) WHERE expires IS NOT NULL;
-    CREATE TABLE ${schema}.rankings (
-      ranking text COLLATE "C" NOT NULL,
-      member text COLLATE "C" NOT NULL,
-      score bigint NOT NULL,
-      PRIMARY KEY (ranking, member)
-    ) WITH (autovacuum_vacuum_scale_factor = 0.02);
-    CREATE INDEX rankings_by_score ON ${schema}.rankings (ranking, score, member);
-    CREATE TABLE ${schema}.counts (
-      ranking text COLLATE "C" NOT NULL,
-      member text COLLATE "C" NOT NULL,
-      score bigint NOT NULL,
-      PRIMARY KEY (ranking, member)
-    ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
+const createLeases = (schema: string) => `
     CREATE TABLE ${schema}.leases (
       name text COLLATE "C" PRIMARY KEY,
       holder text NOT NULL,
       expires timestamptz NOT NULL
     ) WITH (fillfactor = 50);`;
 
-const tables = ["entries", "rankings", "counts", "leases"] as const;
+const tableNames = ["entries", "rankings", "counts", "leases"] as const;
 /** The table for the version and small marks of the backend. */
 const marksTable = "marks";
 
@@ -71,7 +50,7 @@ async function readSchema(client: ClientBase, schema: string): Promise<FoundSche
   return {
     exists: rows.length > 0,
     version: value === undefined ? undefined : Number(value),
-    missing: tables.filter((table) => !found.has(table)),
+    missing: tableNames.filter((table) => !found.has(table)),
     hasTables: found.size > 0,
   };
 }
@@ -83,6 +62,8 @@ interface SchemaTarget {
   readonly isLook?: boolean;
   /** Whether the version of an earlier one is raised. */
   readonly isBot?: boolean;
+  /** Creates the tables of entries and indexes. */
+  readonly tables: string;
 }
 
 /**
@@ -93,7 +74,7 @@ interface SchemaTarget {
  *   did, or `store-corrupt` if another program did or tables are gone
  */
 async function prepareSchema(client: ClientBase, target: SchemaTarget): Promise<number> {
-  const { schema, address, isLook = false, isBot = false } = target;
+  const { schema, address, isLook = false, isBot = false, tables } = target;
   const found = await versionOf(client, target);
   if (found === storeVersion || (found > 0 && !isBot)) return found;
   const marks = `${quoteSchema(schema)}.${marksTable}`;
@@ -109,7 +90,7 @@ async function prepareSchema(client: ClientBase, target: SchemaTarget): Promise<
       // Without this condition the permission is needed even if the schema exists.
       if (!(await readSchema(client, schema)).exists) await client.query(`CREATE SCHEMA ${quoted}`);
       await client.query(`CREATE TABLE ${marks} (name text PRIMARY KEY, value text NOT NULL)`);
-      await client.query(createTables(quoted));
+      await client.query(tables + createLeases(quoted));
       await client.query(`INSERT INTO ${marks} (name, value) VALUES ('version', $1)`, [String(storeVersion)]);
       if (isLook) throw absentStore(`the schema ${schema} of Postgres at ${address}`);
     }
@@ -173,10 +154,9 @@ const stateText = `SELECT current_setting('server_version_num')::integer / 10000
 export async function prepareDatabase(
   { address, attempt, read, schema, withClient }: PostgresConnection,
   {
-    isLook,
-    isBot,
     report,
-  }: { readonly isLook: boolean; readonly isBot: boolean; readonly report: (finding: Finding) => void },
+    ...target
+  }: Omit<SchemaTarget, "address" | "schema"> & { readonly report: (finding: Finding) => void },
 ): Promise<number> {
   return await attempt(async () => {
     const [state] = await read<ServerState>(stateText);
@@ -188,7 +168,7 @@ export async function prepareDatabase(
       );
     toServerFindings(state).forEach(report);
     try {
-      return await withClient((client) => prepareSchema(client, { schema, address, isLook, isBot }));
+      return await withClient((client) => prepareSchema(client, { schema, address, ...target }));
     } catch (error) {
       if (sqlStateOf(error) !== "42501") throw error;
       throw new ParleyError(

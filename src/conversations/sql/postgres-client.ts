@@ -25,7 +25,9 @@ export interface PostgresConnection {
     work: (client: ClientBase) => Promise<T>,
     options?: { isAlone?: boolean },
   ) => Promise<T>;
-  /** Runs a reading statement, which is repeated if its connection closed. It throws the service's errors. */
+  /** Like `withClient` for work that reads, which is repeated if its connection closed. */
+  readonly reading: <T>(work: (client: ClientBase) => Promise<T>) => Promise<T>;
+  /** Runs a reading statement in the same way. */
   readonly read: <Row extends QueryResultRow>(
     text: string,
     values?: readonly unknown[],
@@ -110,6 +112,16 @@ export async function connectPostgres(
     }
   };
 
+  const reading: PostgresConnection["reading"] = async (work) => {
+    try {
+      return await withClient(work);
+    } catch (error) {
+      // The server closed the connection while it was idle, which only the next use notices.
+      if (!isConnectionLost(error) || isTimeout(error)) throw error;
+      return await withClient(work);
+    }
+  };
+
   return {
     address,
     schema: parsed.schema,
@@ -122,16 +134,9 @@ export async function connectPostgres(
         throw toError(error);
       }
     },
-    async read<Row extends QueryResultRow>(text: string, values: readonly unknown[] = []) {
-      const query = () => withClient(async (client) => (await client.query<Row>(text, [...values])).rows);
-      try {
-        return await query();
-      } catch (error) {
-        // The server closed the connection while it was idle, which only the next use notices.
-        if (!isConnectionLost(error) || isTimeout(error)) throw error;
-        return await query();
-      }
-    },
+    reading,
+    read: <Row extends QueryResultRow>(text: string, values: readonly unknown[] = []) =>
+      reading(async (client) => (await client.query<Row>(text, [...values])).rows),
     onRestored(listener) {
       onRestored = listener;
     },

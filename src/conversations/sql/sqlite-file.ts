@@ -17,25 +17,6 @@ import { ParleyError } from "../../core/errors.ts";
 import { expectKnownVersion, storeVersion, type RestoredStore } from "../backend.ts";
 import { unlessMissing } from "../../support/unless-missing.ts";
 
-/** The table `rankings` holds the sorted indexes. */
-const schema = `
-  CREATE TABLE entries (
-    namespace TEXT NOT NULL,
-    key TEXT NOT NULL,
-    value TEXT NOT NULL,
-    expires INTEGER,
-    PRIMARY KEY (namespace, key)
-  ) STRICT;
-  CREATE INDEX entries_by_expiry ON entries (expires) WHERE expires IS NOT NULL;
-  CREATE TABLE rankings (
-    ranking TEXT NOT NULL,
-    member TEXT NOT NULL,
-    score INTEGER NOT NULL,
-    PRIMARY KEY (ranking, member)
-  ) STRICT, WITHOUT ROWID;
-  CREATE INDEX rankings_by_score ON rankings (ranking, score);
-`;
-
 const required = [
   "entries",
   "sqlite_autoindex_entries_1",
@@ -45,23 +26,30 @@ const required = [
 ] as const;
 
 /**
- * Creates the tables in an empty file, and checks those of another one. Returns the version that it had.
+ * Creates the tables in an empty file, and checks those of another one. One of them (`counts`) may be missing
+ * there. Returns the version that it had.
  * @throws ParleyError `store-newer` if a later Parley wrote it, `config` if one from before the first release
  * did, or `store-corrupt` if another program did
  */
-export function prepareSchema(database: DatabaseSync, file: string, isBot: boolean): number {
+export function prepareSchema(
+  database: DatabaseSync,
+  file: string,
+  { isBot, tables }: { readonly isBot: boolean; readonly tables: string },
+): number {
   database.exec("BEGIN IMMEDIATE");
   try {
     const version = userVersion(database);
-    if (version > 0) expectKnownVersion(`the store ${file}`, version);
-    else if (hasTables(database)) {
+    if (version > 0) {
+      expectKnownVersion(`the store ${file}`, version);
+      checkSchema(database, file);
+    } else if (hasTables(database)) {
       throw new ParleyError(
         "store-corrupt",
         `the file ${file} is an SQLite file of another program: set STORE_URL to a file of its own`,
         { detail: { file } },
       );
-    } else database.exec(schema);
-    checkSchema(database, file);
+    }
+    database.exec(tables);
     // This is written even if nothing changed, so that a read-only file fails at the start. Only the bot
     // raises it.
     database.exec(`PRAGMA user_version = ${isBot || version === 0 ? storeVersion : version}`);
@@ -85,7 +73,8 @@ function checkSchema(database: DatabaseSync, file: string): void {
   );
 }
 
-function userVersion(database: DatabaseSync): number {
+/** The version that is in the file. It is 0 in an empty one. */
+export function userVersion(database: DatabaseSync): number {
   return Number(database.prepare("PRAGMA user_version").get()?.["user_version"] ?? 0);
 }
 

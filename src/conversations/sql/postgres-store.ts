@@ -18,7 +18,7 @@ export const postgresStore: StoreBackend = {
     return undefined;
   },
   async open(url, options) {
-    const { openPostgresBackend } = await import("./postgres-backend.ts");
+    const { openPostgresBackend } = await import("./postgres.ts");
     return await openPostgresBackend(url, options);
   },
 };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parsePostgresUrl, postgresStore } from "../../../../src/conversations/postgres/postgres-store.ts";
+import { parsePostgresUrl, postgresStore } from "../../../../src/conversations/sql/postgres-store.ts";
 
 describe("a Postgres URL", () => {
   it("names the schema and the number of connections, which the driver does not see", () => {

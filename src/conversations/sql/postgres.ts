@@ -1,6 +1,9 @@
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
+import type { ClientBase } from "pg";
+import type { Clock } from "../../core/clock.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { systemClock } from "../../support/clock.ts";
+import { backoffMs, backoffs, retry } from "../../support/retry.ts";
 import {
   type Backend,
   type BackendOptions,
@@ -15,11 +18,17 @@ import {
   watchServer,
 } from "../server-store.ts";
 import type { Leases } from "../leased-queue.ts";
-import { type PostgresConnection, connectPostgres, isEmptied } from "./postgres-client.ts";
+import {
+  type PostgresConnection,
+  connectPostgres,
+  isCollision,
+  isEmptied,
+  isOfOneWrite,
+} from "./postgres-client.ts";
+import { createSqlEngine, type Outcome, type SqlRow, type SqlWrite, type Step } from "./engine.ts";
 import { quoteSchema, prepareDatabase } from "./postgres-schema.ts";
-import { createPostgresWriter, nowMs, tableOf } from "./postgres-writer.ts";
-
-const sweepBatch = 500;
+import { createTables, type SqlDialect } from "./statements.ts";
+import { createWriteQueue } from "./write-queue.ts";
 
 /**
  * Opens the backend for several instances on a Postgres server. Every write is on disk when it resolves.
@@ -39,7 +48,12 @@ async function openOn(connection: PostgresConnection, options: BackendOptions): 
   const { log, deadlineMs = 5000, clock = systemClock, report = () => {}, isLook = false } = options;
   const { address, attempt, schema } = connection;
   const name = `Postgres at ${address}, schema ${schema}${connection.isEncrypted ? " (TLS)" : ""}`;
-  const found = await prepareDatabase(connection, { isLook, isBot: raisesVersion(options), report });
+  const found = await prepareDatabase(connection, {
+    isLook,
+    isBot: raisesVersion(options),
+    tables: createTables(toDialect(schema)),
+    report,
+  });
   reportVersion(name, found, options);
   const scrubber = createPostgresScrubber(connection, log);
   const watch = await watchServer({
@@ -52,16 +66,6 @@ async function openOn(connection: PostgresConnection, options: BackendOptions): 
     clock,
   });
 
-  const writer = createPostgresWriter({
-    connection,
-    maxWaitMs: deadlineMs,
-    now: () => systemClock.now(),
-    clock,
-  });
-  const reader = createPostgresReader({
-    schema,
-    read: (text, values) => attempt(() => connection.read(text, values)),
-  });
   /** Whether the last write failed, so that a check must try one. */
   let isInDoubt = false;
   const write = <T>(work: () => Promise<T>): Promise<T> =>
@@ -76,30 +80,30 @@ async function openOn(connection: PostgresConnection, options: BackendOptions): 
       }
     });
 
+  const writer = createPostgresWriter({ connection, maxWaitMs: deadlineMs, clock });
+  const read = (step: Step) => attempt(() => connection.reading((client) => run(client, step)));
+  const engine = createSqlEngine(toDialect(schema), {
+    read: async (step) => (await read(step)).rows,
+    async readValues(addresses, statement) {
+      const rows = addresses.map(({ space, key }) => [space, key]);
+      const found = await read({ statement, rows });
+      return found.rows.map(([value]) => (typeof value === "string" ? value : undefined));
+    },
+    write: (work) => write(() => writer.write(work)),
+    sinceMs: () => systemClock.now(),
+  });
+
   const backend: Backend = {
-    ...reader,
-    apply: (conditions, changes) => write(() => writer.apply(conditions, changes)),
-    count: (limits, changes) => write(() => writer.count(limits, changes)),
+    ...engine,
     async sweep(before) {
       await scrubber.resume();
-      const remove = `
-        DELETE FROM ${quoteSchema(schema)}.entries WHERE ctid = ANY (ARRAY(
-          SELECT ctid FROM ${quoteSchema(schema)}.entries WHERE expires <= least($1, ${nowMs})
-          ORDER BY expires LIMIT ${sweepBatch} FOR UPDATE SKIP LOCKED
-        ))`;
-      for (let total = 0; ;) {
-        const { rowCount } = await attempt(() =>
-          connection.withClient((client) => client.query(remove, [before])),
-        );
-        total += rowCount ?? 0;
-        if ((rowCount ?? 0) < sweepBatch) return total;
-      }
+      return await engine.sweep(before);
     },
     scrub: () => scrubber.request(),
     writes: () => ({ commits: writer.commits, durableCommits: writer.commits, syncs: 0 }),
     async ping() {
       await watch.check();
-      if (isInDoubt) await write(() => writer.apply([], []));
+      if (isInDoubt) await engine.apply([], []);
     },
     problems: () => [],
     async close() {
@@ -170,70 +174,152 @@ function createPostgresLeases({
   };
 }
 
-const isAlive = `(expires IS NULL OR expires > ${nowMs})`;
-const pageSize = 500;
+/** The Unix ms of the database's clock, by which entries expire for every process. */
+const nowMs = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
-/** Reads entries and sorted indexes. */
-function createPostgresReader({
-  read,
-  schema,
-}: Pick<PostgresConnection, "read" | "schema">): Pick<
-  Backend,
-  "read" | "has" | "readIndex" | "keys" | "expiries" | "indexNames"
-> {
-  const entries = `${quoteSchema(schema)}.entries`;
-  // Each key is read by itself. With `= ANY` and old statistics, a planner reads and filters the whole space.
-  const lookUp = (column: string): string => `
-    SELECT wanted.key, found.* FROM unnest($2::text[]) AS wanted (key)
-    CROSS JOIN LATERAL (
-      SELECT ${column} FROM ${entries} AS entry
-      WHERE entry.space = $1 AND entry.key = wanted.key AND ${isAlive} LIMIT 1
-    ) AS found`;
+const toDialect = (schema: string): SqlDialect => {
+  const table = (name: string) => `${quoteSchema(schema)}.${name}`;
+  const types = { text: "text", integer: "bigint" } as const;
   return {
-    async read(space, keys) {
-      const rows = await read<{ key: string; value: string }>(lookUp("value"), [space, keys]);
-      const values = new Map(rows.map(({ key, value }) => [key, value]));
-      return keys.map((name) => values.get(name));
+    tables: { entries: table("entries"), rankings: table("rankings"), counts: table("counts") },
+    space: "space",
+    parameter: (position, type) => `$${position}::${types[type]}`,
+    // All rows go in one round trip, a column in each parameter.
+    rows: (columns) => {
+      const arrays = Object.values(columns).map((type, at) => `$${at + 1}::${types[type]}[]`);
+      return `unnest(${arrays.join(", ")}) WITH ORDINALITY AS wanted (${Object.keys(columns).join(", ")}, position)`;
     },
-    async has(space, keys) {
-      const rows = await read<{ key: string }>(lookUp("1"), [space, keys]);
-      const found = new Set(rows.map(({ key }) => key));
-      return keys.map((name) => found.has(name));
+    addresses: "unnest($1::text[], $2::text[]) WITH ORDINALITY AS wanted (space, key, position)",
+    inOrder: "ORDER BY position",
+    now: nowMs,
+    since: nowMs,
+    greatest: "greatest",
+    // It does not wait for rows that another process changes or removes.
+    sweep: (max) =>
+      `DELETE FROM ${table("entries")} WHERE ctid = ANY (ARRAY(
+         SELECT ctid FROM ${table("entries")} WHERE expires <= least($1::bigint, ${nowMs})
+         ORDER BY expires LIMIT ${max} FOR UPDATE SKIP LOCKED))`,
+    text: `text COLLATE "C"`,
+    integer: "bigint",
+    storage: {
+      entries: "WITH (autovacuum_vacuum_scale_factor = 0.05)",
+      rankings: "WITH (autovacuum_vacuum_scale_factor = 0.02)",
+      counts: "WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)",
     },
-    async readIndex(name, { order, after, max }) {
-      const [direction, isBehind] = order === "highest-first" ? ["DESC", "<"] : ["ASC", ">"];
-      const rest = after === undefined ? "" : `AND (score, t.member) ${isBehind} ($3, $4)`;
-      const rows = await read<{ member: string; score: string }>(
-        `SELECT t.member, score FROM ${quoteSchema(schema)}.${tableOf(name)} AS t
-         WHERE ranking = $1 ${rest} ORDER BY score ${direction}, t.member ${direction} LIMIT $2`,
-        [name, max, ...(after === undefined ? [] : [after.score, after.member])],
-      );
-      return rows.map(({ member, score }) => ({ member, score: Number(score) }));
-    },
-    async *keys(space) {
-      for (let last = ""; ;) {
-        const rows = await read<{ key: string }>(
-          `SELECT key FROM ${entries} WHERE space = $1 AND key > $2 AND ${isAlive} ORDER BY key LIMIT ${pageSize}`,
-          [space, last],
-        );
-        for (const { key } of rows) yield key;
-        if (rows.length < pageSize) return;
-        last = rows.at(-1)?.key ?? last;
+    byScore: "ranking, score, member",
+  };
+};
+
+/** Runs a statement with its rows, at once if it takes all. It throws the service's errors. */
+async function run(client: ClientBase, { statement, rows }: Step): Promise<Outcome> {
+  if (rows.length === 0) return { rows: [], changed: 0 };
+  const { text, takes } = statement;
+  const runs = takes === "row" ? rows : [(rows[0] ?? []).map((_, column) => rows.map((row) => row[column]))];
+  const found: SqlRow[] = [];
+  let changed = 0;
+  for (const values of runs) {
+    const result = await client.query<unknown[]>({ text, values: [...values], rowMode: "array" });
+    found.push(...result.rows);
+    changed += result.rowCount ?? 0;
+  }
+  return { rows: found, changed };
+}
+
+/** The limits of a batch. By default the server has 6,400 locks for all its clients together. */
+const maxLocks = 400;
+const maxWrites = 50;
+/** A write with longer contents, such as pictures and recordings, is sent in parallel to the others. */
+const largeChars = 100_000;
+const maxCollisions = 8;
+
+/** What is acknowledged is on disk, whatever is set for the role or the database. */
+const begin = `BEGIN;
+  SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`;
+/** In the order of their numbers, which prevents most deadlocks. */
+const toLockText = (locks: ReadonlySet<bigint>): string =>
+  [...locks]
+    .toSorted((a, b) => (a < b ? -1 : 1))
+    .map((number) => `; SELECT pg_advisory_xact_lock('${number}')`)
+    .join("");
+
+/** A write with the locks of everything that it checks or changes, which other processes may change too. */
+interface LockedWrite {
+  readonly write: SqlWrite;
+  readonly locks: ReadonlySet<bigint>;
+}
+
+/**
+ * Writes one transaction at a time. Under READ COMMITTED its checks see the writes for which its locks
+ * waited. It throws the errors of the service.
+ */
+function createPostgresWriter({
+  connection: { schema, withClient },
+  maxWaitMs,
+  clock,
+}: {
+  readonly connection: Pick<PostgresConnection, "schema" | "withClient">;
+  readonly maxWaitMs: number;
+  readonly clock: Clock;
+}) {
+  let commits = 0;
+  // Other schemas of a database have other locks.
+  const toLock = (name: string, key: string): bigint =>
+    createHash("sha1").update(`parley/${schema}\0${name}\0${key}`).digest().readBigInt64BE();
+
+  const transact = (writes: readonly LockedWrite[]) =>
+    withClient(async (client) => {
+      try {
+        await client.query(begin + toLockText(new Set(writes.flatMap(({ locks }) => [...locks]))));
+        const results: unknown[] = [];
+        for (const { write } of writes) {
+          const steps = write.steps();
+          let next = steps.next();
+          while (next.done !== true) next = steps.next(await run(client, next.value));
+          results.push(next.value);
+        }
+        await client.query("COMMIT");
+        commits++;
+        return results;
+      } catch (error) {
+        await client.query("ROLLBACK").catch(() => {
+          // The connection is gone, and the transaction with it.
+        });
+        throw error;
       }
+    });
+
+  const commit = (writes: readonly LockedWrite[]) =>
+    retry(() => transact(writes), {
+      // Nothing of the batch was written.
+      delayMs: (error, attempt) =>
+        isCollision(error) && attempt < maxCollisions
+          ? backoffMs(attempt, backoffs.collision) * (0.5 + Math.random())
+          : undefined,
+    });
+
+  const countLocks = (writes: readonly LockedWrite[]) =>
+    writes.reduce((sum, { locks }) => sum + locks.size, 0);
+  const queue = createWriteQueue<LockedWrite>({
+    commit,
+    isOfOneWrite,
+    fits: (batch, next) => batch.length < maxWrites && countLocks([...batch, next]) <= maxLocks,
+    maxWaitMs,
+    clock,
+  });
+
+  return {
+    /** The number of committed transactions. */
+    get commits() {
+      return commits;
     },
-    async expiries(space, keys) {
-      const rows = await read<{ key: string; ttl: string | null }>(lookUp(`expires - ${nowMs} AS ttl`), [
-        space,
-        keys,
-      ]);
-      const now = systemClock.now();
-      const found = new Map(rows.map(({ key, ttl }) => [key, ttl === null ? undefined : now + Number(ttl)]));
-      return keys.map((name) => found.get(name));
-    },
-    async *indexNames() {
-      const of = (table: string) => `SELECT ranking FROM ${quoteSchema(schema)}.${table}`;
-      const rows = await read<{ ranking: string }>(`${of("rankings")} UNION ${of("counts")}`, []);
-      for (const { ranking } of rows) yield ranking;
+    async write<T>(write: SqlWrite<T>): Promise<T> {
+      const locks = write
+        .touches()
+        .map((at) => ("space" in at ? toLock(at.space, at.key) : toLock(at.index, at.member)));
+      const locked = { write, locks: new Set(locks) };
+      return (await (write.chars() > largeChars
+        ? commit([locked]).then(([one]) => one)
+        : queue(locked))) as T;
     },
   };
 }
