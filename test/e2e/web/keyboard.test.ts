@@ -106,6 +106,59 @@ describe.skipIf(!has("chromium"))("the keyboard on the page", () => {
     expect(problems).toEqual([]);
   });
 
+  it("goes round the lists by the arrow keys, and is back where it was when a list or a dialog closes", async () => {
+    const { page, problems } = await story.open();
+    await say(page, "The only one");
+    const model = page.getByRole("button", { name: /^Model: / });
+    await model.press("Enter");
+    const models = page.getByRole("dialog", { name: "Model of this chat" });
+    await hasFocus(models.getByRole("combobox")).toBe(true);
+    await page.keyboard.press("ArrowUp");
+    const marked = (list: Locator) =>
+      list.getByRole("option").evaluateAll((all) => all.findIndex((one) => one.matches(".is-marked")));
+    const last = (await models.getByRole("option").count()) - 1;
+    await expect.poll(() => marked(models)).toBe(last);
+    expect(await models.getByRole("combobox").getAttribute("aria-activedescendant")).toBe(
+      await models.getByRole("option").nth(last).getAttribute("id"),
+    );
+    await page.keyboard.press("ArrowDown");
+    await expect.poll(() => marked(models)).toBe(0);
+    await page.keyboard.press("Escape");
+    await models.waitFor({ state: "hidden" });
+    await hasFocus(model).toBe(true);
+
+    await field(page).focus();
+    await page.keyboard.type("/");
+    const commands = page.getByRole("listbox", { name: "Suggestions" });
+    await page.keyboard.press("ArrowUp");
+    await expect.poll(() => marked(commands)).toBe((await commands.getByRole("option").count()) - 1);
+    await page.keyboard.press("ArrowDown");
+    await expect.poll(() => marked(commands)).toBe(0);
+    await field(page).fill("");
+
+    // A click beside a dialog closes it, unless it holds what was typed.
+    for (const [key, name, isKept] of [
+      ["Control+k", "Search chats", false],
+      ["Control+/", "Keyboard shortcuts", false],
+      ["", "Settings", true],
+    ] as const) {
+      if (key === "") {
+        await field(page).fill("/settings");
+        await page.keyboard.press("Enter");
+      } else await page.keyboard.press(key);
+      const dialog = page.getByRole("dialog", { name });
+      await dialog.waitFor();
+      await page.mouse.click(3, 3);
+      if (isKept) {
+        await dialog.getByRole("button", { name: "Save" }).and(page.locator(":enabled")).waitFor();
+        await page.keyboard.press("Escape");
+      }
+      await dialog.waitFor({ state: "detached" });
+      await hasFocus(field(page)).toBe(true);
+    }
+    expect(problems).toEqual([]);
+  });
+
   it("opens and closes the drawer of a phone", async () => {
     const { page } = await story.open({ viewport: { width: 390, height: 780 } });
     const navigation = page.getByRole("navigation", { name: "Conversations" });

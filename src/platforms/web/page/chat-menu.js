@@ -14,7 +14,6 @@ const resultMs = 2500;
  * @param {{ conversationId: string }} props
  */
 export function ChatMenu({ conversationId }) {
-  const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const [result, setResult] = useState("");
   /** The usage of the answers, in words. */
   const [usage, setUsage] = useState("");
@@ -80,7 +79,6 @@ export function ChatMenu({ conversationId }) {
 
   return html`<span class="chat-menu-result" role="status">${result}</span>
     <${Menu}
-      buttonRef=${button}
       icon="download"
       role="group"
       name="chat-menu"

@@ -1,9 +1,8 @@
-import { mayHaveTakenEffect, suggestModels } from "./api.js";
+import { mayHaveTakenEffect } from "./api.js";
 import { useDroppedFiles, usePendingFiles } from "./attachments.js";
-import { accept, commandOf, complete, toValue } from "./completion.js";
-import { html, classes, isComposing, makeId, Icon, withCode } from "./dom.js";
+import { html, isComposing, makeId, Icon, withCode } from "./dom.js";
 import { draftOf, keepDraft, readDraft, takeAddress } from "./drafts.js";
-import { PendingFiles, RecorderBar } from "./lazy-parts.js";
+import { PendingFiles, RecorderBar, Suggestions, Usage } from "./lazy-parts.js";
 import { translate } from "./words.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
@@ -34,6 +33,8 @@ export function Composer(props) {
   const { conversationId, state, isAnswering, isNarrow, isConnected, prefill } = props;
   const { onSend, onProblem, onSettings, onStop } = props;
   const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
+  /** Handles the keys of the suggestions while there are any. */
+  const listKeys = useRef((/** @type {KeyboardEvent} */ _event) => false);
   const picker = useRef(/** @type {HTMLInputElement | null} */ (null));
   const account = state.accountName;
   const chat = draftOf(conversationId);
@@ -49,8 +50,7 @@ export function Composer(props) {
   const [isRecording, setRecording] = useState(false);
   const { pending, add, remove, retry, clear } = usePendingFiles(chat, state.limits, setProblem);
   const isOver = useDroppedFiles((files) => add(files));
-  const { completion, index, onListKey } = useCompletion(text, caret, state.commands);
-  const command = commandOf(text, state.commands);
+  const isCommand = text.startsWith("/");
   const tooMany = text.length - state.limits.maxChars;
   const canSend = !isSending && tooMany <= 0 && (text.trim() !== "" || pending.length > 0);
 
@@ -160,17 +160,10 @@ export function Composer(props) {
     if (isAsEntered) void send();
   }, [isSending]);
 
-  /** @param {import("./completion.js").Suggestion} suggestion */
-  const acceptSuggestion = (suggestion) => {
-    if (completion === undefined) return;
-    const taken = accept(text, completion, suggestion);
-    replaceText(taken.text, taken.caret);
-  };
-
   /** @param {KeyboardEvent} event */
   const onKeyDown = (event) => {
     if (isComposing(event)) return;
-    if (onListKey(event, acceptSuggestion)) return;
+    if (isCommand && listKeys.current(event)) return;
     if (event.key !== "Enter" || event.shiftKey || isTouch) return;
     event.preventDefault();
     void send();
@@ -213,6 +206,7 @@ export function Composer(props) {
     requestAnimationFrame(() => field.current?.focus());
   };
 
+  const hint = isTouch ? "" : translate("page.enter-sends");
   return html`<div class="composer-frame">
     ${
       isOver &&
@@ -221,7 +215,7 @@ export function Composer(props) {
       </div>`
     }
     <div class="composer">
-      ${completion !== undefined && html`<${CompletionList} completion=${completion} index=${index} onTake=${acceptSuggestion} />`}
+      ${text.startsWith("/") && html`<${Suggestions} ...${{ text, caret, field }} commands=${state.commands} keys=${listKeys} onTake=${replaceText} />`}
       ${pending.length > 0 && html`<${PendingFiles} pending=${pending} onRemove=${remove} />`}
       ${
         isRecording &&
@@ -266,7 +260,6 @@ export function Composer(props) {
           onClick=${onCaret}
           onPaste=${onPaste}
           aria-describedby="composer-hint composer-problem"
-          ...${listAttributes(index, completion !== undefined)}
         ></textarea>
         <${Buttons}
           isAnswering=${isAnswering}
@@ -301,10 +294,7 @@ export function Composer(props) {
       </button>`
     }
     <p id="composer-hint" class="composer-hint">
-      ${command === undefined ? (isTouch ? "" : translate("page.enter-sends")) : html`<code>${command.usage}</code>`}
-    </p>
-    <p class="sr-only" role="status">
-      ${completion === undefined ? "" : translate("page.suggestion-count", { count: completion.suggestions.length })}
+      ${isCommand ? html`<${Usage} text=${text} commands=${state.commands}>${hint}<//>` : hint}
     </p>
   </div>`;
 }
@@ -355,150 +345,6 @@ function recordingProblem() {
   if (navigator.mediaDevices === undefined || window.MediaRecorder === undefined)
     return translate("page.record.insecure");
   return undefined;
-}
-
-/** @typedef {import("./completion.js").Completion} Completion */
-/** @typedef {import("./completion.js").Suggestion} Suggestion */
-
-const listId = "suggestions";
-
-/**
- * Returns the suggestions at the caret, and the index of the marked one (or -1). Model ids are loaded.
- * @param {string} text
- * @param {number} caret
- * @param {readonly import("./completion.js").Command[]} commands
- */
-function useCompletion(text, caret, commands) {
-  const [dismissed, setDismissed] = useState("");
-  const [models, setModels] = useState(
-    /** @type {{ query: string, names: string[] }} */ ({ query: "", names: [] }),
-  );
-  const position = `${caret} ${text}`;
-  const found = dismissed === position ? undefined : complete(text, caret, commands);
-  const query = found?.modelQuery;
-  const operation = found?.modelOperation;
-
-  useEffect(() => {
-    if (query === undefined) return undefined;
-    let isStale = false;
-    suggestModels(query, operation).then(
-      (names) => {
-        if (!isStale) setModels({ query, names });
-      },
-      () => {
-        if (!isStale) setModels({ query, names: [] });
-      },
-    );
-    return () => {
-      isStale = true;
-    };
-  }, [query, operation]);
-
-  const completion = found === undefined || query === undefined ? found : withModels(found, query, models);
-  const isOpen = completion !== undefined && completion.suggestions.length > 0;
-  const [marked, setMarked] = useState({ position: "", index: -1 });
-  const first = completion?.isEager === true ? 0 : -1;
-  const index = isOpen ? (marked.position === position ? marked.index : first) : -1;
-  const count = completion?.suggestions.length ?? 0;
-
-  /** @param {1 | -1} step */
-  const move = (step) => {
-    setMarked({
-      position,
-      index: index === -1 ? (step === 1 ? 0 : count - 1) : (index + step + count) % count,
-    });
-  };
-
-  /**
-   * Handles a key of the list. Returns false where it is none.
-   * @param {KeyboardEvent} event
-   * @param {(suggestion: Suggestion) => void} onTake
-   */
-  const onListKey = (event, onTake) => {
-    if (!isOpen) return false;
-    const suggestion = completion.suggestions[index];
-    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-      // In a text of several lines, the arrow keys move the caret until a suggestion is marked.
-      if (index === -1 && text.includes("\n")) return false;
-      move(event.key === "ArrowDown" ? 1 : -1);
-    } else if (event.key === "Escape") setDismissed(position);
-    else if (event.key === "Tab" && !event.shiftKey) {
-      const first = suggestion ?? completion.suggestions[0];
-      if (first === undefined) return false;
-      onTake(first);
-    } else if (event.key === "Enter" && !event.shiftKey && suggestion !== undefined) onTake(suggestion);
-    else return false;
-    event.preventDefault();
-    return true;
-  };
-
-  return { completion: isOpen ? completion : undefined, index, onListKey };
-}
-
-/**
- * Returns a completion with loaded model ids as its suggestions.
- * @param {Completion} completion
- * @param {string} query
- * @param {{ query: string, names: readonly string[] }} models
- * @returns {Completion}
- */
-function withModels(completion, query, models) {
-  const isExact = models.names.includes(query);
-  return {
-    ...completion,
-    isEager: completion.isEager && models.query === query && !isExact,
-    suggestions: models.names.map((name) => toValue("model", name)),
-  };
-}
-
-/** Returns ARIA attributes that lead to the list. @param {number} index @param {boolean} isOpen */
-function listAttributes(index, isOpen) {
-  return {
-    "aria-autocomplete": "list",
-    "aria-haspopup": "listbox",
-    "aria-controls": isOpen ? listId : undefined,
-    "aria-activedescendant": index === -1 ? undefined : `${listId}-${index}`,
-  };
-}
-
-/**
- * Shows the list of suggestions above the text field.
- * @param {object} props
- * @param {Completion} props.completion
- * @param {number} props.index
- * @param {(suggestion: Suggestion) => void} props.onTake
- */
-function CompletionList({ completion, index, onTake }) {
-  const list = useRef(/** @type {HTMLUListElement | null} */ (null));
-  useEffect(() => {
-    list.current?.children[index]?.scrollIntoView({ block: "nearest" });
-  }, [index]);
-  return html`<ul
-    id=${listId}
-    class="suggestions"
-    role="listbox"
-    aria-label=${translate("page.suggestions")}
-    ref=${list}
-  >
-    ${completion.suggestions.map(
-      (suggestion, position) =>
-        html`<li
-          key=${suggestion.insert}
-          id=${`${listId}-${position}`}
-          role="option"
-          aria-selected=${position === index ? "true" : "false"}
-          class=${classes("suggestion", position === index && "is-marked")}
-          onMouseDown=${(/** @type {MouseEvent} */ event) => {
-            // This keeps the focus in the text field.
-            event.preventDefault();
-            onTake(suggestion);
-          }}
-        >
-          <span class="suggestion-name">${suggestion.label}</span>
-          <span class="suggestion-detail">${suggestion.detail}</span>
-        </li>`,
-    )}
-  </ul>`;
 }
 
 /** @param {string} conversationId */

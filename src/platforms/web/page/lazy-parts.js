@@ -82,6 +82,9 @@ export const SettingsPanel = lazy(() => import("./settings.js"), "SettingsPanel"
 export const SearchDialog = lazy(searchDialog, "SearchDialog", { styles: ["search"] });
 export const ShortcutsDialog = lazy(searchDialog, "ShortcutsDialog", { styles: ["shortcuts"] });
 export const ActionForm = lazy(() => import("./action-form.js"), "ActionForm", { styles: ["settings"] });
+const suggestions = () => import("./suggestions.js");
+export const Suggestions = lazy(suggestions, "Suggestions");
+export const Usage = lazy(suggestions, "Usage");
 export const RecorderBar = lazy(() => import("./recorder.js"), "RecorderBar", { styles: ["recorder"] });
 export const Lightbox = lazy(() => import("./lightbox.js"), "Lightbox", { styles: ["lightbox"] });
 export const Preview = lazy(() => import("./lightbox.js"), "Preview", { styles: ["preview"] });
@@ -102,7 +105,13 @@ export const Markdown = lazy(markdown, "Markdown", {
 
 /** Loads what messages are shown with. */
 export async function loadMessageParts() {
-  await Promise.all([Markdown.load(), MessageList.load(), ChatMenu.load(), AccountItems.load()]);
+  await Promise.all([
+    Markdown.load(),
+    MessageList.load(),
+    ChatMenu.load(),
+    AccountItems.load(),
+    Suggestions.load(),
+  ]);
 }
 
 /**

@@ -2,26 +2,27 @@ import { classes, html, Icon } from "./dom.js";
 import { useId, useRef, useState } from "preact/hooks";
 
 /**
- * Shows a button that opens a menu beside it, over everything else. The arrow keys move between its buttons
+ * Shows a button that opens a box beside it, over everything else. The arrow keys move between its buttons
  * and links. Escape, Tab and a click elsewhere close it.
  * @param {object} props
  * @param {string} props.label
  * @param {Parameters<typeof Icon>[0]["name"]} props.icon
  * @param {string} [props.text] the visible words of the button
- * @param {"menu" | "group"} props.role
- * @param {string} [props.name] a class of the menu
- * @param {{ current: HTMLButtonElement | null }} props.buttonRef
- * @param {() => void} [props.onOpen]
+ * @param {string} [props.boxLabel] default: that of the button
+ * @param {"menu" | "group" | "dialog"} props.role
+ * @param {string} [props.name] a class of the box, and with `-button`, of the button
+ * @param {{ current: HTMLButtonElement | null }} [props.buttonRef]
+ * @param {(close: () => void) => void} [props.onOpen]
  * @param {(close: () => void, focusFirst: () => void) => unknown} props.children returns what is in it while
  *   it is open. Until that has loaded, the button has the focus and its keys
  */
-export function Menu({ label, icon, text, role, name, buttonRef, onOpen, children }) {
+export function Menu({ label, icon, text, boxLabel = label, role, name, buttonRef, onOpen, children }) {
   const id = useId();
   const menu = useRef(/** @type {HTMLDivElement | null} */ (null));
   const [isOpen, setOpen] = useState(false);
   const close = () => menu.current?.hidePopover();
   const entries = () =>
-    /** @type {HTMLElement[]} */ ([...(menu.current?.querySelectorAll("button, a") ?? [])]);
+    /** @type {HTMLElement[]} */ ([...(menu.current?.querySelectorAll("button,a,input") ?? [])]);
   /** @param {number} index */
   const focusAt = (index) => {
     const all = entries();
@@ -32,32 +33,33 @@ export function Menu({ label, icon, text, role, name, buttonRef, onOpen, childre
   const onToggle = (event) => {
     if (event.newState !== "open") return;
     focusAt(0);
-    onOpen?.();
+    onOpen?.(close);
   };
   /** @param {KeyboardEvent} event */
   const onKey = (event) => {
+    // A text field has its own keys.
+    const isField = event.target instanceof HTMLInputElement;
     const index = entries().findIndex((entry) => entry === document.activeElement);
-    if (event.key === "ArrowDown") focusAt(index + 1);
+    if (event.key === "Tab") return close();
+    if (event.key === "Escape") close();
+    else if (isField) return;
+    else if (event.key === "ArrowDown") focusAt(index + 1);
     else if (event.key === "ArrowUp") focusAt(Math.max(index, 0) - 1);
     else if (event.key === "Home") focusAt(0);
     else if (event.key === "End") focusAt(-1);
-    else if (event.key === "Escape") close();
-    else {
-      if (event.key === "Tab") close();
-      return;
-    }
+    else return;
     event.preventDefault();
     event.stopPropagation();
   };
 
   return html`<button
       type="button"
-      class=${classes("quiet", "menu-button", isOpen && "is-open")}
+      class=${classes("quiet", "menu-button", name && `${name}-button`, isOpen && "is-open")}
       ref=${buttonRef}
       popovertarget=${id}
       aria-label=${label}
       title=${label}
-      aria-haspopup=${role === "menu" ? "menu" : undefined}
+      aria-haspopup=${role === "group" ? undefined : role}
       aria-expanded=${isOpen ? "true" : "false"}
       onKeyDown=${isOpen && onKey}
     >
@@ -69,7 +71,7 @@ export function Menu({ label, icon, text, role, name, buttonRef, onOpen, childre
       ref=${menu}
       popover="auto"
       role=${role}
-      aria-label=${label}
+      aria-label=${boxLabel}
       onBeforeToggle=${(/** @type {ToggleEvent} */ event) => setOpen(event.newState === "open")}
       onToggle=${onToggle}
       onKeyDown=${onKey}

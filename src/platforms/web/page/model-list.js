@@ -1,9 +1,12 @@
-import { classes, html, isComposing } from "./dom.js";
+import { Options, useCombobox } from "./combobox.js";
+import { html } from "./dom.js";
 import { translate } from "./words.js";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 
 /** Gateways list hundreds of models. The others are found by typing. */
 const maxShown = 100;
+
+/** @typedef {{ id: string, label: string }} Option */
 
 /**
  * Lists the models to choose from, each once, with a search field. The first line is the model that answers
@@ -11,11 +14,10 @@ const maxShown = 100;
  * @param {object} props
  * @param {import("../views.ts").ModelView} props.view
  * @param {(model: string) => void} props.onChoose
+ * @param {() => void} props.onReady called when there is something that can have the focus
  * @param {() => void} props.onClose
  */
-export function ModelList({ view, onChoose, onClose }) {
-  const frame = useRef(/** @type {HTMLDivElement | null} */ (null));
-  const list = useRef(/** @type {HTMLUListElement | null} */ (null));
+export function ModelList({ view, onChoose, onReady, onClose }) {
   const [query, setQuery] = useState("");
   const [usualId = ""] = view.otherwise.split(" (");
   const chosen = view.chosen === usualId ? "" : view.chosen;
@@ -26,43 +28,20 @@ export function ModelList({ view, onChoose, onClose }) {
   ];
   const words = query.toLowerCase().split(/\s+/);
   const found = all.filter(({ label }) => words.every((word) => label.toLowerCase().includes(word)));
-  const options = found.slice(0, maxShown);
-  const [index, setIndex] = useState(chosen === "" ? 0 : 1);
-  const marked = options[Math.min(index, options.length - 1)];
+  const hint = hintOf(view, found.length);
+  const box = useCombobox({
+    id: "model-options",
+    rows: found.slice(0, maxShown),
+    text: query,
+    first: query === "" && chosen !== "" ? 1 : 0,
+    onTake({ id }) {
+      if (id !== chosen || (id === "" && view.chosen !== "")) onChoose(id);
+      onClose();
+    },
+  });
+  useLayoutEffect(onReady, []);
 
-  useLayoutEffect(() => frame.current?.querySelector("input")?.focus(), []);
-  useLayoutEffect(() => {
-    list.current?.querySelector(".is-marked")?.scrollIntoView({ block: "nearest" });
-  }, [marked?.id]);
-  useEffect(() => {
-    /** @param {Event} event */
-    const onOutside = (event) => {
-      const picker = frame.current?.closest(".model-picker");
-      if (event.target instanceof Node && picker?.contains(event.target) === false) onClose();
-    };
-    document.addEventListener("pointerdown", onOutside);
-    return () => document.removeEventListener("pointerdown", onOutside);
-  }, [onClose]);
-
-  /** @param {string} id */
-  const take = (id) => {
-    if (id !== chosen || (id === "" && view.chosen !== "")) onChoose(id);
-    onClose();
-  };
-  /** @param {KeyboardEvent} event */
-  const onKey = (event) => {
-    if (isComposing(event)) return;
-    if (event.key === "Escape" || event.key === "Tab") onClose();
-    else if (event.key === "ArrowDown") setIndex(Math.min(index + 1, options.length - 1));
-    else if (event.key === "ArrowUp") setIndex(Math.max(0, Math.min(index, options.length - 1) - 1));
-    else if (event.key === "Enter" && marked !== undefined) take(marked.id);
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
-  };
-
-  return html`<div class="model-list" role="dialog" aria-label=${translate("page.model")} ref=${frame}>
-    <input
+  return html`<input
       type="text"
       role="combobox"
       autocomplete="off"
@@ -70,38 +49,20 @@ export function ModelList({ view, onChoose, onClose }) {
       aria-label=${translate("page.model.search")}
       placeholder=${translate("page.model.search")}
       aria-expanded="true"
-      aria-controls="model-options"
-      aria-activedescendant=${marked === undefined ? undefined : elementId(marked.id)}
+      ...${box.field}
       value=${query}
-      onInput=${(/** @type {{ currentTarget: HTMLInputElement }} */ event) => {
-        setQuery(event.currentTarget.value);
-        setIndex(0);
-      }}
-      onKeyDown=${onKey}
+      onInput=${(/** @type {{ currentTarget: HTMLInputElement }} */ event) => setQuery(event.currentTarget.value)}
+      onKeyDown=${box.onKey}
     />
-    <ul id="model-options" role="listbox" aria-label=${translate("page.model")} ref=${list}>
-      ${options.map(
-        ({ id, label }) =>
-          html`<li
-            key=${id}
-            id=${elementId(id)}
-            role="option"
-            aria-selected=${id === chosen ? "true" : "false"}
-            class=${classes(id === marked?.id && "is-marked")}
-            onPointerDown=${(/** @type {PointerEvent} */ event) => event.preventDefault()}
-            onClick=${() => take(id)}
-          >
-            ${label}
-          </li>`,
-      )}
-    </ul>
-    ${hintOf(view, found.length) !== "" && html`<p role="status">${hintOf(view, found.length)}</p>`}
-  </div>`;
-}
-
-/** @param {string} id */
-function elementId(id) {
-  return `model ${id}`.replaceAll(" ", "-");
+    <${Options}
+      of=${box}
+      label=${translate("page.model")}
+      keyOf=${(/** @type {Option} */ { id }) => id}
+      isSelected=${(/** @type {Option} */ { id }) => id === chosen}
+    >
+      ${(/** @type {Option} */ { label }) => label}
+    <//>
+    ${hint !== "" && html`<p role="status">${hint}</p>`}`;
 }
 
 /**

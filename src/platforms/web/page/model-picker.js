@@ -1,6 +1,7 @@
 import { loadModel, saveSettings } from "./api.js";
-import { html, Icon } from "./dom.js";
+import { html } from "./dom.js";
 import { ModelList } from "./lazy-parts.js";
+import { Menu } from "./menu.js";
 import { translate } from "./words.js";
 import { useEffect, useRef, useState } from "preact/hooks";
 
@@ -49,7 +50,15 @@ export function useModel(conversationId, exists, onProblem) {
   return {
     view,
     isMissing: view === undefined && loaded.id === conversationId,
-    reload: () => reload().catch(onProblem),
+    /** Resolves to whether it was loaded. */
+    reload: () =>
+      reload().then(
+        () => true,
+        (/** @type {Error} */ error) => {
+          onProblem(error);
+          return false;
+        },
+      ),
     /** @param {string} model empty: the usual one */
     async choose(model) {
       if (view === undefined) return;
@@ -83,35 +92,28 @@ export function useModel(conversationId, exists, onProblem) {
  */
 export function ModelPicker({ model }) {
   const { view, isMissing } = model;
-  const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
-  const [isOpen, setOpen] = useState(false);
   if (view === undefined && !isMissing) return null;
-  const shown = view === undefined ? translate("page.model") : view.chosen || view.otherwise;
-  const isListed = isOpen && view !== undefined;
-
-  const open = () => {
-    void model.reload();
-    setOpen(true);
-  };
-  const close = () => {
-    setOpen(false);
-    button.current?.focus();
-  };
-  return html`<div class="model-picker">
-    <button
-      type="button"
-      class="quiet model-button"
-      ref=${button}
-      title=${shown}
-      aria-label=${isMissing ? shown : translate("page.model.is", { model: shown })}
-      aria-haspopup="dialog"
-      aria-expanded=${isListed ? "true" : "false"}
-      onClick=${() => (isListed ? close() : open())}
-    >
-      <span>${shortName(shown)}</span><${Icon} name="fold" />
-    </button>
-    ${isListed && html`<${ModelList} view=${view} onChoose=${(/** @type {string} */ id) => void model.choose(id)} onClose=${close} />`}
-  </div>`;
+  const name = translate("page.model");
+  const shown = view === undefined ? name : view.chosen || view.otherwise;
+  return html`<${Menu}
+    icon="fold"
+    text=${shortName(shown)}
+    label=${isMissing ? shown : translate("page.model.is", { model: shown })}
+    boxLabel=${name}
+    role="dialog"
+    name="model-list"
+    onOpen=${async (/** @type {() => void} */ close) => {
+      if (!(await model.reload()) && view === undefined) close();
+    }}
+  >
+    ${(/** @type {() => void} */ onClose, /** @type {() => void} */ onReady) =>
+      view === undefined
+        ? html`<p role="status">${translate("page.loading")}</p>`
+        : html`<${ModelList}
+            ...${{ view, onClose, onReady }}
+            onChoose=${(/** @type {string} */ id) => void model.choose(id)}
+          />`}
+  <//>`;
 }
 
 /** Returns the name without the vendor and the source, which the list shows. @param {string} shown */

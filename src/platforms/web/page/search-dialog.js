@@ -1,9 +1,10 @@
 import { searchChats } from "./api.js";
+import { Options, useCombobox } from "./combobox.js";
 import { CloseButton, Dialog } from "./dialog.js";
-import { classes, html, isComposing, Icon } from "./dom.js";
+import { html, Icon } from "./dom.js";
 import { controlKey } from "./shortcuts.js";
 import { language, translate } from "./words.js";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 /** @typedef {import("../views.ts").SearchView["found"][number]} Found */
 
@@ -22,33 +23,20 @@ const dates = new Intl.DateTimeFormat(language, { dateStyle: "medium" });
  * @param {() => void} props.onClose
  */
 export function SearchDialog({ recent, onOpen, onClose }) {
-  const list = useRef(/** @type {HTMLUListElement | null} */ (null));
   const [text, setText] = useState("");
-  const [index, setIndex] = useState(0);
   const { found, next, isBusy, problem, goOn } = useSearch(text);
   const isEmpty = text.trim() === "";
   /** @type {readonly Found[]} */
   const shown = isEmpty ? recent.slice(0, maxRecent) : found;
-  const marked = shown[Math.min(index, shown.length - 1)];
-
-  useLayoutEffect(() => {
-    list.current?.querySelector(".is-marked")?.scrollIntoView({ block: "nearest" });
-  }, [marked?.id]);
-
-  /** @param {Found} one */
-  const take = (one) => {
-    onClose();
-    onOpen(one.id, one.itemId);
-  };
-  /** @param {KeyboardEvent} event */
-  const onKey = (event) => {
-    if (isComposing(event)) return;
-    if (event.key === "ArrowDown") setIndex(Math.min(index + 1, shown.length - 1));
-    else if (event.key === "ArrowUp") setIndex(Math.max(0, index - 1));
-    else if (event.key === "Enter" && marked !== undefined) take(marked);
-    else return;
-    event.preventDefault();
-  };
+  const box = useCombobox({
+    id: "search-results",
+    rows: shown,
+    text,
+    onTake(one) {
+      onClose();
+      onOpen(one.id, one.itemId);
+    },
+  });
 
   return html`<${Dialog} name="search" label=${translate("page.search")} onClose=${onClose}>
     <div class="search-head">
@@ -61,47 +49,30 @@ export function SearchDialog({ recent, onOpen, onClose }) {
         dir="auto"
         aria-label=${translate("page.search.field")}
         placeholder=${translate("page.search.field")}
-        aria-expanded=${shown.length > 0 ? "true" : "false"}
-        aria-controls="search-results"
-        aria-activedescendant=${marked === undefined ? undefined : `found-${marked.id}`}
+        aria-expanded=${String(shown.length > 0)}
+        ...${box.field}
         value=${text}
-        onInput=${(/** @type {{ currentTarget: HTMLInputElement }} */ event) => {
-          setText(event.currentTarget.value);
-          setIndex(0);
-        }}
-        onKeyDown=${onKey}
+        onInput=${(/** @type {{ currentTarget: HTMLInputElement }} */ event) => setText(event.currentTarget.value)}
+        onKeyDown=${box.onKey}
       />
       <${CloseButton} onClose=${onClose} />
     </div>
     ${isEmpty && shown.length > 0 && html`<p class="search-note">${translate("page.search.recent")}</p>`}
-    <ul
-      id="search-results"
-      role="listbox"
-      aria-label=${isEmpty ? translate("page.search.recent") : translate("page.search")}
-      ref=${list}
-      hidden=${shown.length === 0}
+    <${Options}
+      of=${box}
+      label=${isEmpty ? translate("page.search.recent") : translate("page.search")}
+      keyOf=${(/** @type {Found} */ { id }) => id}
     >
-      ${shown.map(
-        (one) =>
-          html`<li
-            key=${one.id}
-            id=${`found-${one.id}`}
-            role="option"
-            aria-selected=${one === marked ? "true" : "false"}
-            class=${classes(one === marked && "is-marked")}
-            onClick=${() => take(one)}
-          >
-            <span class="found-title" dir="auto">${one.title}</span>
-            <time datetime=${new Date(one.updatedAt).toISOString()}>${dates.format(one.updatedAt)}</time>
-            ${
-              one.excerpt !== undefined &&
-              html`<span class="excerpt" dir="auto"
-                >${one.excerpt.map((part) => (part.isMatch ? html`<mark>${part.text}</mark>` : part.text))}</span
-              >`
-            }
-          </li>`,
-      )}
-    </ul>
+      ${(/** @type {Found} */ one) =>
+        html`<span class="found-title" dir="auto">${one.title}</span>
+          <time datetime=${new Date(one.updatedAt).toISOString()}>${dates.format(one.updatedAt)}</time>
+          ${
+            one.excerpt !== undefined &&
+            html`<span class="excerpt" dir="auto"
+              >${one.excerpt.map((part) => (part.isMatch ? html`<mark>${part.text}</mark>` : part.text))}</span
+            >`
+          }`}
+    <//>
     <p class="search-note" role="status">
       ${
         isEmpty

@@ -26,7 +26,6 @@ import { useLayoutEffect, useRef, useState, useEffect, useCallback } from "preac
 export function Sidebar(props) {
   const { chats, running, currentId, isOpen, isDrawer, name } = props;
   const { onClose, onNew, onSearch, onOpen, onKeys, onSettings, onLogOut } = props;
-  const accountButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const newButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const isHidden = isDrawer && !isOpen;
   const closeButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
@@ -104,7 +103,6 @@ export function Sidebar(props) {
       </div>
       ${groups.length === 0 && html`<p class="sidebar-empty">${translate("page.no-conversations")}</p>`}
       <${Menu}
-        buttonRef=${accountButton}
         icon="person"
         role="menu"
         name="account-menu"
