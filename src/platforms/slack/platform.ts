@@ -17,7 +17,7 @@ import type { Bolt } from "./transport/durable-app.ts";
 import type { Connection, ConnectionOptions } from "./transport/connection.ts";
 import { toParleyError } from "./errors.ts";
 import { teamOfFile } from "./intake/files.ts";
-import { authorizeTeam, registerListeners } from "./transport/listeners.ts";
+import { authorizeTeam, registerListeners } from "./listeners.ts";
 import { createLateReply } from "./reply/private-reply.ts";
 import type { openInstalledTeams } from "./install/installed-teams.ts";
 import { createReplyMemory } from "./reply/replies.ts";

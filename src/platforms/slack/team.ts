@@ -18,7 +18,7 @@ import {
 import { organisationToken, withoutLookupTime } from "./errors.ts";
 import { createFiles } from "./intake/files.ts";
 import { createIncoming } from "./intake/incoming.ts";
-import type { TeamHandlers } from "./transport/listeners.ts";
+import type { TeamHandlers } from "./listeners.ts";
 import { createCallerNotices, createRefusalNotices, createWelcome } from "./press/notices.ts";
 import { createOrigins, type OriginOptions, createPeople } from "./people.ts";
 import { createReplies, type ReplyMemory } from "./reply/replies.ts";

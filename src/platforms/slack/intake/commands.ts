@@ -1,4 +1,10 @@
-import type { App, MessageShortcut } from "@slack/bolt";
+import type {
+  MessageShortcut,
+  SlackCommandMiddlewareArgs,
+  SlackShortcutMiddlewareArgs,
+  SlackViewMiddlewareArgs,
+  ViewSubmitAction,
+} from "@slack/bolt";
 import type { Clock } from "../../../core/clock.ts";
 import { resolveInput, collectOptions, missingOptions, parseOptions } from "../../../core/command-input.ts";
 import type { Command } from "../../../core/command.ts";
@@ -21,10 +27,10 @@ import {
   toCallKey,
 } from "../address.ts";
 import { inLookupTime } from "../errors.ts";
-import { type ModalMemory, commandOfModal, modalCallbacks, parseModal, toModal } from "./modal.ts";
+import { type ModalMemory, commandOfModal, parseModal, toModal } from "./modal.ts";
 import { parseMetadata } from "../press/form-modal.ts";
 import { toCallerText, toEphemeral, type CallerNotices } from "../press/notices.ts";
-import type { HandlersOf, TeamHandlers } from "../transport/listeners.ts";
+import type { TeamHandlers } from "../listeners.ts";
 import type { Origins, Names } from "../people.ts";
 import { toPlainText, type MessageReader } from "./read-message.ts";
 import type { Identity, SlackApi } from "../transport/web-api.ts";
@@ -34,144 +40,118 @@ import { createRecent } from "../../../support/recent.ts";
 export const shortcutPrefix = "parley_shortcut:";
 
 /**
- * Registers slash commands, message shortcuts and their modals. Slack delivers each of them once: it is
+ * Takes a slash command. Slack delivers it once, as it does message shortcuts and modals: each is
  * acknowledged when it is durable, and otherwise the caller is shown why it was not accepted.
  */
-export function registerCommands(
-  app: App,
-  {
-    commands,
-    commandPrefix,
-  }: { readonly commands: ReadonlyMap<string, Command>; readonly commandPrefix: string },
-  of: HandlersOf,
-): void {
-  for (const command of commands.values()) {
-    app.command(`/${commandPrefix}${command.name}`, async ({ body, context, ack }) => {
-      const { teamId, api, calls, notices, receiver } = of(context);
-      const memory = { channel: body.channel_id, responseUrl: body.response_url };
-      try {
-        const given = collectOptions(command, { text: await calls.toCommandText(body.text) });
-        if (missingOptions(command, given).length > 0) {
-          const opened = api.openModal(
-            body.trigger_id,
-            toModal(command, memory, { initial: given, receiver }),
-          );
-          // A form that opens later needs no acknowledgement.
-          const late = inLookupTime(opened.then(() => "opened"));
-          if ((await late) === undefined)
-            opened.catch((error: unknown) => tell(notices, error, `/${command.name}`, memory.responseUrl));
-          return await ack();
-        }
-        const key = toCallKey(teamId, "cmd", body.trigger_id);
-        const use = {
-          command,
-          key,
-          options: given,
-          user: body.user_id,
-          team: body.team_id,
-          memory,
-          isAnnounced: true,
-        };
-        const call = await calls.toCall(use);
-        const result = await calls.take(call, (text) => notices.send(memory.responseUrl, text));
-        if (result === "slow") await ack(toEphemeral(acceptingNotice()));
-        else if (call.isPrivate)
-          await ack(toEphemeral(translate("delivery.status", { status: translate("delivery.working") })));
-        else await ack();
-      } catch (error) {
-        notices.logFailure(error, `/${command.name}`);
-        await ack(toEphemeral(toCallerText(error)));
-      }
-    });
-  }
-
-  /** Tells the caller something after the acknowledgement. */
-  async function tell(
-    notices: CallerNotices,
-    error: unknown,
-    source: string,
-    responseUrl?: string,
-    thread?: string,
-  ): Promise<void> {
-    notices.logFailure(error, source);
-    await notices.send(responseUrl, toCallerText(error), thread);
-  }
-
-  app.shortcut(new RegExp(`^${shortcutPrefix}`), async ({ shortcut, context, ack }) => {
-    await ack();
-    const handlers = of(context);
-    if (shortcut.type !== "message_action") return;
-    const command = commands.get(shortcut.callback_id.slice(shortcutPrefix.length));
-    if (command === undefined) return;
-    try {
-      await runShortcut(command, shortcut, handlers);
-    } catch (error) {
-      const { callback_id: callbackId, response_url: responseUrl, message } = shortcut;
-      await tell(handlers.notices, error, callbackId, responseUrl, threadOf(message));
+export async function onCommand(
+  command: Command,
+  { body, ack }: SlackCommandMiddlewareArgs,
+  { teamId, api, calls, notices, receiver }: TeamHandlers,
+): Promise<void> {
+  const memory = { channel: body.channel_id, responseUrl: body.response_url };
+  try {
+    const given = collectOptions(command, { text: await calls.toCommandText(body.text) });
+    if (missingOptions(command, given).length > 0) {
+      const opened = api.openModal(body.trigger_id, toModal(command, memory, { initial: given, receiver }));
+      // A form that opens later needs no acknowledgement.
+      const late = inLookupTime(opened.then(() => "opened"));
+      if ((await late) === undefined)
+        opened.catch((error: unknown) => tell(notices, error, `/${command.name}`, memory.responseUrl));
+      return await ack();
     }
-  });
-
-  app.view(modalCallbacks, async ({ body, view, context, ack }) => {
-    const { teamId, calls, notices } = of(context);
-    const command = commands.get(commandOfModal(view.callback_id) ?? "");
-    if (command === undefined) return await ack();
-    try {
-      const key = toCallKey(teamId, "view", view.id);
-      const memory = parseMetadata(view.private_metadata) as ModalMemory;
-      const given = parseModal(view.state.values, teamId);
-      const use = {
-        command,
-        key,
-        options: given,
-        user: body.user.id,
-        team: body.user.team_id,
-        memory,
-        isAnnounced: false,
-      };
-      const isSlow = (await calls.takeForm(await calls.toCall(use))) === "slow";
-      const [field = ""] = Object.keys(view.state.values);
-      if (isSlow)
-        await ack({ response_action: "errors", errors: { [field]: translate("notice.form-not-accepted") } });
-      else await ack();
-    } catch (error) {
-      notices.logFailure(error, view.callback_id);
-      const field = fieldOfError(error, Object.keys(view.state.values));
-      await ack({ response_action: "errors", errors: { [field]: toNotice(error) } });
-    }
-  });
-
-  async function runShortcut(
-    command: Command,
-    shortcut: MessageShortcut,
-    { teamId, api, calls, notices, receiver }: TeamHandlers,
-  ): Promise<void> {
-    const { ts } = shortcut.message;
-    const thread = threadOf(shortcut.message);
-    const memory = {
-      channel: shortcut.channel.id,
-      responseUrl: shortcut.response_url,
-      subject: { ts, ...(thread === undefined ? {} : { thread }) },
-    };
-    const subject = await calls.toSubject(shortcut.message, memory.channel);
-    if ((command.messageCommand?.asks ?? []).length > 0) {
-      checkFilledOptions(command, subject);
-      return await api.openModal(shortcut.trigger_id, toModal(command, memory, { receiver }));
-    }
-    const key = toCallKey(teamId, "shortcut", shortcut.trigger_id);
-    const user = shortcut.user.id;
-    const call = await calls.toCall({
-      command,
-      key,
-      options: {},
-      user,
-      team: shortcut.user.team_id,
-      memory,
-      subject,
-      isAnnounced: false,
-    });
-    const say = (text: string) => notices.send(memory.responseUrl, text, thread);
-    if ((await calls.take(call, say)) === "slow") await say(acceptingNotice());
+    const key = toCallKey(teamId, "cmd", body.trigger_id);
+    const { user_id: user, team_id: team } = body;
+    const call = await calls.toCall({ command, key, options: given, user, team, memory, isAnnounced: true });
+    const result = await calls.take(call, (text) => notices.send(memory.responseUrl, text));
+    if (result === "slow") await ack(toEphemeral(acceptingNotice()));
+    else if (call.isPrivate)
+      await ack(toEphemeral(translate("delivery.status", { status: translate("delivery.working") })));
+    else await ack();
+  } catch (error) {
+    notices.logFailure(error, `/${command.name}`);
+    await ack(toEphemeral(toCallerText(error)));
   }
+}
+
+/** Takes a command that is used on a message. */
+export async function onShortcut(
+  commands: ReadonlyMap<string, Command>,
+  { shortcut, ack }: SlackShortcutMiddlewareArgs,
+  handlers: TeamHandlers,
+): Promise<void> {
+  await ack();
+  if (shortcut.type !== "message_action") return;
+  const command = commands.get(shortcut.callback_id.slice(shortcutPrefix.length));
+  if (command === undefined) return;
+  try {
+    await runShortcut(command, shortcut, handlers);
+  } catch (error) {
+    const { callback_id: callbackId, response_url: responseUrl, message } = shortcut;
+    await tell(handlers.notices, error, callbackId, responseUrl, threadOf(message));
+  }
+}
+
+/** Takes the modal of a command. */
+export async function onModal(
+  commands: ReadonlyMap<string, Command>,
+  { body, view, ack }: SlackViewMiddlewareArgs<ViewSubmitAction>,
+  { teamId, calls, notices }: TeamHandlers,
+): Promise<void> {
+  const command = commands.get(commandOfModal(view.callback_id) ?? "");
+  if (command === undefined) return await ack();
+  const refuse = (field: string, words: string): Promise<void> =>
+    ack({ response_action: "errors", errors: { [field]: words } });
+  const fields = Object.keys(view.state.values);
+  try {
+    const key = toCallKey(teamId, "view", view.id);
+    const memory = parseMetadata(view.private_metadata) as ModalMemory;
+    const options = parseModal(view.state.values, teamId);
+    const { id: user, team_id: team } = body.user;
+    const call = await calls.toCall({ command, key, options, user, team, memory, isAnnounced: false });
+    if ((await calls.takeForm(call)) === "slow")
+      await refuse(fields[0] ?? "", translate("notice.form-not-accepted"));
+    else await ack();
+  } catch (error) {
+    notices.logFailure(error, view.callback_id);
+    await refuse(fieldOfError(error, fields), toNotice(error));
+  }
+}
+
+/** Tells the caller something after the acknowledgement. */
+async function tell(
+  notices: CallerNotices,
+  error: unknown,
+  source: string,
+  responseUrl?: string,
+  thread?: string,
+): Promise<void> {
+  notices.logFailure(error, source);
+  await notices.send(responseUrl, toCallerText(error), thread);
+}
+
+async function runShortcut(
+  command: Command,
+  shortcut: MessageShortcut,
+  { teamId, api, calls, notices, receiver }: TeamHandlers,
+): Promise<void> {
+  const { ts } = shortcut.message;
+  const thread = threadOf(shortcut.message);
+  const memory = {
+    channel: shortcut.channel.id,
+    responseUrl: shortcut.response_url,
+    subject: { ts, ...(thread === undefined ? {} : { thread }) },
+  };
+  const subject = await calls.toSubject(shortcut.message, memory.channel);
+  if ((command.messageCommand?.asks ?? []).length > 0) {
+    checkFilledOptions(command, subject);
+    return await api.openModal(shortcut.trigger_id, toModal(command, memory, { receiver }));
+  }
+  const key = toCallKey(teamId, "shortcut", shortcut.trigger_id);
+  const { id: user, team_id: team } = shortcut.user;
+  const use = { command, key, options: {}, user, team, memory, subject, isAnnounced: false };
+  const call = await calls.toCall(use);
+  const say = (text: string) => notices.send(memory.responseUrl, text, thread);
+  if ((await calls.take(call, say)) === "slow") await say(acceptingNotice());
 }
 
 /**

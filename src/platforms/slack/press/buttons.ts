@@ -1,4 +1,4 @@
-import type { App } from "@slack/bolt";
+import type { SlackActionMiddlewareArgs, SlackViewMiddlewareArgs, ViewSubmitAction } from "@slack/bolt";
 import type { Actor } from "../../../core/access.ts";
 import { goneNotice, acceptingNotice } from "../../../core/error-messages.ts";
 import type { CommandCall } from "../../../core/events.ts";
@@ -7,8 +7,8 @@ import { isRating } from "../../../core/storage.ts";
 import { translate } from "../../../words/translate.ts";
 import { toCallKey, toConversationId } from "../address.ts";
 import { toCommandCall } from "../intake/commands.ts";
-import { parsePress, pressActions } from "../reply/message-blocks.ts";
-import type { HandlersOf, TeamHandlers } from "../transport/listeners.ts";
+import { parsePress } from "../reply/message-blocks.ts";
+import type { TeamHandlers } from "../listeners.ts";
 import { formCallback, readFormModal, toFormModal, parseMetadata } from "./form-modal.ts";
 import { toCallerText, type GivenFiles, type ToldInMarkdown } from "./notices.ts";
 
@@ -49,82 +49,93 @@ interface PressedElement {
 }
 
 /**
- * Registers the buttons and selects of replies and of the Home tab, and the forms that they open. Slack
- * delivers a press once, so failures are shown to the person; those of a form at its first field.
+ * Takes the press of a button or select of a reply or of the Home tab. Slack delivers it once, so failures
+ * are shown to the person.
  */
-export function registerPresses(app: App, of: HandlersOf): void {
-  app.action(pressActions, async ({ action, body, context, ack }) => {
-    const handlers = of(context);
-    const { teamId, origins, notices, home } = handlers;
-    const pressed = body as unknown as PressedBody;
-    const { user, response_url: responseUrl, container, message } = pressed;
-    const { action_id: actionId, value, selected_option: chosen } = action as unknown as PressedElement;
-    const channel = pressed.channel?.id ?? "";
-    // What is shown to the person in a thread goes into that thread, where they look.
-    const thread = container?.thread_ts ?? message?.thread_ts;
-    let told: Told | undefined;
-    try {
-      const by = await origins.actorOf({ user: user.id, channel, team: user.team_id });
-      const isPrivate = container?.is_ephemeral === true;
-      const presser = { by, user: user.id, channel, thread, responseUrl, isPrivate };
-      const press = parsePress(actionId, value ?? chosen?.value ?? "");
-      // An answer of another workspace is not rated here, whatever the button says.
-      const isForeign =
-        press !== undefined && isRating(press.kind) && !press.key.startsWith(`slack:${teamId}:`);
-      if (press === undefined || isForeign) told = { text: goneNotice() };
-      else told = await handle(press, pressed.trigger_id ?? "", presser, handlers);
-    } catch (error) {
-      notices.logFailure(error, actionId);
-      told = { text: toCallerText(error) };
-    }
-    await ack();
-    if (told === undefined) return;
-    if ("text" in told) {
-      // In the Home tab there is no response_url.
-      if (responseUrl === undefined) await home.show(user.id, told.text);
-      else await notices.send(responseUrl, told.text, thread);
-    } else if (told.kind === "files")
-      await notices.giveFiles({ user: user.id, channel, thread, responseUrl }, told);
-    else await notices.sendMarkdown(responseUrl, told, thread);
-  });
+export async function onPress(
+  { action, body, ack }: SlackActionMiddlewareArgs,
+  handlers: TeamHandlers,
+): Promise<void> {
+  const { teamId, origins, notices } = handlers;
+  const pressed = body as unknown as PressedBody;
+  const { user, response_url: responseUrl, container, message } = pressed;
+  const { action_id: actionId, value, selected_option: chosen } = action as unknown as PressedElement;
+  const channel = pressed.channel?.id ?? "";
+  // What is shown to the person in a thread goes into that thread, where they look.
+  const thread = container?.thread_ts ?? message?.thread_ts;
+  const place = { user: user.id, channel, thread, responseUrl };
+  let told: Told | undefined;
+  try {
+    const by = await origins.actorOf({ user: user.id, channel, team: user.team_id });
+    const presser = { ...place, by, isPrivate: container?.is_ephemeral === true };
+    const press = parsePress(actionId, value ?? chosen?.value ?? "");
+    // An answer of another workspace is not rated here, whatever the button says.
+    const isForeign =
+      press !== undefined && isRating(press.kind) && !press.key.startsWith(`slack:${teamId}:`);
+    if (press === undefined || isForeign) told = { text: goneNotice() };
+    else told = await handle(press, pressed.trigger_id ?? "", presser, handlers);
+  } catch (error) {
+    notices.logFailure(error, actionId);
+    told = { text: toCallerText(error) };
+  }
+  await ack();
+  if (told !== undefined) await tell(told, place, handlers);
+}
 
-  app.view(formCallback, async ({ body, view, context, ack }) => {
-    const handlers = of(context);
-    const { teamId, origins, calls, notices, home } = handlers;
-    const values = readFormModal(view.state.values);
-    const [first = ""] = Object.keys(values);
-    const refuse = (text: string) => ack({ response_action: "errors", errors: { [first]: text } });
-    try {
-      const { action, ...place } = parseMetadata(view.private_metadata) as FormMemory;
-      const { id: user, team_id: team } = body.user;
-      const by = await origins.actorOf({ user, channel: place.channel, team });
-      const presser = { ...place, by, user };
-      const result = await take({ ...action, values }, presser, handlers);
-      switch (result.kind) {
-        case "problems":
-          return await ack({ response_action: "errors", errors: { ...result.problems } });
-        case "gone":
-          return await refuse(goneNotice());
-        case "call": {
-          const call = toCall(toCallKey(teamId, "view", view.id), result.call, presser, handlers);
-          return (await calls.takeForm(call)) === "slow"
-            ? await refuse(translate("notice.form-not-accepted"))
-            : await ack();
-        }
-        case "told":
-          await ack();
-          await notices.sendMarkdown(place.responseUrl, result, place.thread);
-          return action.kind === "settings" ? await home.show(user) : undefined;
-        case "files":
-        case "form":
-        case "done":
-          return await ack();
+async function tell(
+  told: Told,
+  place: Omit<Presser, "by" | "isPrivate">,
+  { notices, home }: TeamHandlers,
+): Promise<void> {
+  const { user, thread, responseUrl } = place;
+  if (!("text" in told))
+    return await (told.kind === "files"
+      ? notices.giveFiles(place, told)
+      : notices.sendMarkdown(responseUrl, told, thread));
+  // In the Home tab there is no response_url.
+  if (responseUrl === undefined) await home.show(user, told.text);
+  else await notices.send(responseUrl, told.text, thread);
+}
+
+/** Takes a form that a button has opened. Its failures are shown at its first field. */
+export async function onForm(
+  { body, view, ack }: SlackViewMiddlewareArgs<ViewSubmitAction>,
+  handlers: TeamHandlers,
+): Promise<void> {
+  const { teamId, origins, calls, notices, home } = handlers;
+  const values = readFormModal(view.state.values);
+  const [first = ""] = Object.keys(values);
+  const refuse = (text: string) => ack({ response_action: "errors", errors: { [first]: text } });
+  try {
+    const { action, ...place } = parseMetadata(view.private_metadata) as FormMemory;
+    const { id: user, team_id: team } = body.user;
+    const by = await origins.actorOf({ user, channel: place.channel, team });
+    const presser = { ...place, by, user };
+    const result = await take({ ...action, values }, presser, handlers);
+    switch (result.kind) {
+      case "problems":
+        return await ack({ response_action: "errors", errors: { ...result.problems } });
+      case "gone":
+        return await refuse(goneNotice());
+      case "call": {
+        const call = toCall(toCallKey(teamId, "view", view.id), result.call, presser, handlers);
+        return (await calls.takeForm(call)) === "slow"
+          ? await refuse(translate("notice.form-not-accepted"))
+          : await ack();
       }
-    } catch (error) {
-      notices.logFailure(error, formCallback);
-      await refuse(toCallerText(error));
+      case "told":
+        await ack();
+        await notices.sendMarkdown(place.responseUrl, result, place.thread);
+        return action.kind === "settings" ? await home.show(user) : undefined;
+      case "files":
+      case "form":
+      case "done":
+        return await ack();
     }
-  });
+  } catch (error) {
+    notices.logFailure(error, formCallback);
+    await refuse(toCallerText(error));
+  }
 }
 
 async function take(

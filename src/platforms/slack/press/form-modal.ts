@@ -1,4 +1,4 @@
-import type { App, types } from "@slack/bolt";
+import type { SlackOptionsMiddlewareArgs, types } from "@slack/bolt";
 import type { Form, FormField, FormOffer } from "../../../core/press.ts";
 import type { ModelOperation } from "../../../core/gateway.ts";
 import type { Receiver } from "../../../core/platform.ts";
@@ -190,19 +190,23 @@ export function toModelSelect(
   };
 }
 
-/** Registers what these selects offer. It comes from memory, since Slack waits three seconds. */
-export function registerModelSelects(app: App, receiver: Pick<Receiver, "suggestModels">): void {
-  app.options(new RegExp(`^${actionPrefix}`), async ({ options, ack }) => {
-    const { action_id: actionId, value: typed } = options as unknown as {
-      readonly action_id: string;
-      readonly value: string;
-    };
-    const operation = toOperation(actionId.slice(actionPrefix.length));
-    const found = receiver.suggestModels(typed, { max: selectLimits.options - 1, operation });
-    const none = typed === "" ? [toOption(noModel, translate("slack.models.none"))] : [];
-    const models = found.filter((id) => id.length <= selectLimits.valueChars).map((id) => toOption(id, id));
-    await ack({ options: [...none, ...models] as never });
-  });
+/** These are the `action_id`s of the selects. */
+export const modelSelects = new RegExp(`^${actionPrefix}`);
+
+/** Offers models in a select. They come from memory, since Slack waits three seconds. */
+export async function onModelSelect(
+  { options, ack }: SlackOptionsMiddlewareArgs,
+  receiver: Pick<Receiver, "suggestModels">,
+): Promise<void> {
+  const { action_id: actionId, value: typed } = options as unknown as {
+    readonly action_id: string;
+    readonly value: string;
+  };
+  const operation = toOperation(actionId.slice(actionPrefix.length));
+  const found = receiver.suggestModels(typed, { max: selectLimits.options - 1, operation });
+  const none = typed === "" ? [toOption(noModel, translate("slack.models.none"))] : [];
+  const models = found.filter((id) => id.length <= selectLimits.valueChars).map((id) => toOption(id, id));
+  await ack({ options: [...none, ...models] as never });
 }
 
 function toOperation(word: string): ModelOperation | undefined {

@@ -1,4 +1,3 @@
-import type { App } from "@slack/bolt";
 import type { Clock } from "../../../core/clock.ts";
 import { acceptingNotice, toNotice } from "../../../core/error-messages.ts";
 import { isRefusal, type ParleyError, isParleyError, isCausedByPeople } from "../../../core/errors.ts";
@@ -13,10 +12,9 @@ import { createRefusalSchedule, isTransient, retryPlatformCall } from "../../del
 import { isDirectMessages, toChannelPlace, type SlackAddress } from "../address.ts";
 import { escapeText } from "../reply/escape-markdown.ts";
 import { sendInForm, toPlainContent } from "../reply/message-blocks.ts";
-import type { Origins } from "../people.ts";
+import type { Origins, People } from "../people.ts";
 import { toMessages } from "../reply/private-reply.ts";
 import { noticeTiming, type Identity, type SlackApi } from "../transport/web-api.ts";
-import type { HandlersOf } from "../transport/listeners.ts";
 
 export type GivenFiles = Extract<PressResult, { readonly kind: "files" }>;
 
@@ -117,15 +115,16 @@ export function toCallerText(error: unknown): string {
 }
 
 /**
- * Makes commands, buttons, shortcuts and forms speak the language of the person who uses them. Messages are
- * not among them: most are for nobody, and Slack must not be asked about each of their authors.
+ * Runs what handles a command, button, shortcut or form in the language of the person who uses it. Messages
+ * are not among them: most are for nobody, and Slack must not be asked about each of their authors.
  */
-export function speakToCallers(app: App, of: HandlersOf): void {
-  app.use(async ({ body, context, next }) => {
-    const user = callerOf(body as unknown as Payload);
-    if (user === undefined) await next();
-    else await inLanguage(await of(context).people.languageOf(user), next);
-  });
+export async function inCallersLanguage(
+  body: object,
+  languageOf: People["languageOf"],
+  run: () => Promise<void>,
+): Promise<void> {
+  const user = callerOf(body);
+  await (user === undefined ? run() : inLanguage(await languageOf(user), run));
 }
 
 /** Slack's payloads say here who uses something. */

@@ -1,6 +1,5 @@
 import { SocketModeReceiver } from "@slack/bolt";
 import { ParleyError } from "../../../core/errors.ts";
-import type { PlatformHealth } from "../../../core/platform.ts";
 import { adoptedProxies, createDispatcher } from "../../../support/proxy.ts";
 import { backoffMs, backoffs, retry } from "../../../support/retry.ts";
 import { toFailedHealth, type Connection, type ConnectionOptions } from "./connection.ts";
@@ -26,27 +25,13 @@ const closeHandshakeMs = 100;
 /** Connects over Socket Mode, by two of Bolt's receivers on one app. */
 export function createSocketConnection(options: SocketConnectionOptions): Connection {
   const { clock, createApp } = options;
-  let state: PlatformHealth = { state: "connecting" };
   const closing = new AbortController();
-  const isAnyOpen = (): boolean => sockets.some((socket) => socket.isOpen());
-  const sockets = [1, 2].map(() =>
-    createSocket(options, closing.signal, (error) => {
-      if (isAnyOpen()) state = { state: "ready" };
-      else if (error !== undefined) state = toFailedHealth(error);
-      else if (!closing.signal.aborted) state = { state: "connecting" };
-    }),
-  );
+  const [first, second] = [createSocket(options, closing.signal), createSocket(options, closing.signal)];
   let cancelSecond: (() => void) | undefined;
   let app: DurableApp | undefined;
+  /** This is why the app could not be made. */
+  let failure: unknown;
   let closed: Promise<void> | undefined;
-
-  async function open(): Promise<void> {
-    const [first, second] = sockets as [Socket, Socket];
-    app = await createApp(first.receiver);
-    second.receiver.init(app);
-    await first.open();
-    cancelSecond = clock.after(secondAfterMs, () => void second.reopen(), { keepsAlive: false });
-  }
 
   async function close(): Promise<void> {
     closing.abort(new ParleyError("stopping", "the connection to Slack is closing"));
@@ -55,52 +40,40 @@ export function createSocketConnection(options: SocketConnectionOptions): Connec
     // come again.
     app?.refuseEvents();
     await app?.whenCallsHandled();
-    await Promise.all(sockets.map((socket) => socket.close()));
+    await Promise.all([first.close(), second.close()]);
     await app?.whenHandled();
-    if (state.state === "ready") state = { state: "connecting", detail: "stopping" };
   }
 
   return {
     async open() {
       try {
-        await open();
+        app = await createApp(first.receiver);
       } catch (error) {
-        state = toFailedHealth(error);
+        failure = error;
         throw error;
       }
+      second.receiver.init(app);
+      await first.open();
+      cancelSecond = clock.after(secondAfterMs, () => void second.reopen(), { keepsAlive: false });
     },
-    health: () => state,
-    close() {
-      closed ??= close();
-      return closed;
+    health() {
+      const { aborted: isClosing } = closing.signal;
+      if (!isClosing && (first.isOpen() || second.isOpen())) return { state: "ready" };
+      const error = failure ?? first.failure() ?? second.failure();
+      if (error !== undefined) return toFailedHealth(error);
+      return { state: "connecting", ...(isClosing ? { detail: "stopping" } : {}) };
     },
+    close: () => (closed ??= close()),
   };
-}
-
-interface Socket {
-  readonly receiver: SocketModeReceiver;
-  isOpen(): boolean;
-  /**
-   * Resolves when Slack has greeted it. From then on it is opened again whenever it ends.
-   * @throws ParleyError `platform-unauthorized`, `platform-unreachable`
-   */
-  open(): Promise<void>;
-  /** Opens it however often that takes. It never rejects. */
-  reopen(): Promise<void>;
-  close(): Promise<void>;
 }
 
 /**
  * Makes one connection of Bolt's receiver, which pings it. The client's own reconnection ends with the first
  * call of `apps.connections.open` that fails.
- * @param onChange is called when it is open, has ended, or could not be opened
  */
-function createSocket(
-  { appToken, bolt, clock, log }: SocketConnectionOptions,
-  closing: AbortSignal,
-  onChange: (error?: unknown) => void,
-): Socket {
+function createSocket({ appToken, bolt, clock, log }: SocketConnectionOptions, closing: AbortSignal) {
   let isOpen = false;
+  let failure: unknown;
   const receiver = new SocketModeReceiver({
     appToken,
     logger: bolt.logger,
@@ -121,12 +94,14 @@ function createSocket(
   });
   client.on("disconnected", () => {
     cancelEnd?.();
-    if (!isOpen) return;
+    if (isOpen) void reopen();
     isOpen = false;
-    onChange();
-    void reopen();
   });
 
+  /**
+   * Resolves when Slack has greeted it. From then on it is opened again whenever it ends.
+   * @throws ParleyError `platform-unauthorized`, `platform-unreachable`
+   */
   async function open(): Promise<void> {
     // The client waits for `hello` without a timeout.
     const cancelTimer = clock.after(helloTimeoutMs, () => void close());
@@ -135,19 +110,19 @@ function createSocket(
     } catch (error) {
       // A connection that ends before `hello` rejects with `undefined`.
       const reason = error ?? new Error("closed before hello");
-      throw toParleyError(reason, "apps.connections.open", "SLACK_APP_TOKEN");
+      failure = toParleyError(reason, "apps.connections.open", "SLACK_APP_TOKEN");
+      throw failure;
     } finally {
       cancelTimer();
     }
     if (closing.aborted) await close();
     closing.throwIfAborted();
-    isOpen = true;
-    onChange();
+    [isOpen, failure] = [true, undefined];
   }
 
+  /** Opens it however often that takes. It never rejects. */
   async function reopen(): Promise<void> {
     const delayMs = (error: unknown, attempt: number): number => {
-      onChange(error);
       log.warn({ attempt, err: error }, "Slack reconnection failed");
       return backoffMs(attempt, backoffs.outage);
     };
@@ -172,7 +147,7 @@ function createSocket(
     }
   }
 
-  return { receiver, isOpen: () => isOpen, open, reopen, close };
+  return { receiver, isOpen: () => isOpen, failure: () => failure, open, reopen, close };
 }
 
 /** Whether Slack says by this message that it ends the connection. */

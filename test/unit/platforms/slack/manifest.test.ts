@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createCommandSet, defineCommand } from "../../../../src/core/command.ts";
 import { createSlackChecks, checkSocket } from "../../../../src/platforms/slack/install/checks.ts";
-import { registerEvents } from "../../../../src/platforms/slack/transport/listeners.ts";
+import { registerEvents } from "../../../../src/platforms/slack/listeners.ts";
 import { botScopes, createManifest } from "../../../../src/platforms/slack/install/manifest.ts";
 import { createSlackSimulator, type SlackSimulator } from "../../../simulators/slack/simulator.ts";
 import { allCommands, allCommands as commands } from "../../../support/commands.ts";
