@@ -146,6 +146,7 @@ export async function startParley(
     const assistant = createAssistant({
       gateway: gateway.client,
       conversations: store.conversations,
+      lists: store.lists,
       archive: withPlatformFiles(
         { ...store.erasure, exportConversation: (id) => store.exportConversation(id) },
         platforms,

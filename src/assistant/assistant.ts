@@ -8,7 +8,7 @@ import type { Inbox } from "../core/inbox.ts";
 import type { SettingsStore } from "../core/layered-settings.ts";
 import type { ConversationHistory, Platform, Receiver } from "../core/platform.ts";
 import type { SpendingLedger } from "../core/spending.ts";
-import type { Archive, Conversations, ConversationQueue } from "../core/storage.ts";
+import type { Archive, ConversationLists, Conversations, ConversationQueue } from "../core/storage.ts";
 import { noTracer, type Log, type Meter, type Span, type Tracer } from "../core/telemetry.ts";
 import { systemClock } from "../support/clock.ts";
 import type { AllowedModels } from "./access/access.ts";
@@ -45,6 +45,7 @@ import { createRecent } from "../support/recent.ts";
 interface AssistantOptions {
   readonly gateway: Gateway;
   readonly conversations: Conversations;
+  readonly lists: ConversationLists;
   readonly archive: Archive;
   readonly inbox: Inbox;
   readonly queue: ConversationQueue;

@@ -2,12 +2,13 @@ import type { Asker } from "../core/access.ts";
 import type { Inbox } from "../core/inbox.ts";
 import { messageIds } from "../core/message-ids.ts";
 import type { ConversationHistory, OpenQuestion } from "../core/platform.ts";
-import type { Archive, ConversationQueue, Conversations } from "../core/storage.ts";
+import type { Archive, ConversationLists, ConversationQueue, Conversations } from "../core/storage.ts";
 import { createBranch } from "./actions/branch.ts";
 import { toShownMessages } from "./turn/stored-messages.ts";
 
 interface HistoryOptions {
   readonly conversations: Conversations;
+  readonly lists: ConversationLists;
   readonly archive: Pick<Archive, "exportConversation">;
   readonly inbox: Inbox;
   readonly restored?: ConversationHistory["restored"];
@@ -24,12 +25,13 @@ const maxNameChars = 100;
 
 /** The history as people see it, with only the last attempt of each turn. @see {@link ConversationHistory} */
 export function createConversationHistory(options: HistoryOptions): ConversationHistory {
-  const { conversations, archive, inbox, restored, expectAllowed } = options;
+  const { conversations, lists, archive, inbox, restored, expectAllowed } = options;
+  const exists = async (id: string): Promise<boolean> => (await conversations.existing([id])).length > 0;
   return {
     restored,
     // A conversation whose first message was just accepted has no messages until its turn stores them.
     knows: async (conversationId) =>
-      (await conversations.exists(conversationId)) || (await inbox.openIn(conversationId)).length > 0,
+      (await exists(conversationId)) || (await inbox.openIn(conversationId)).length > 0,
     async conversationOf(key) {
       const [record] = await inbox.read([key]);
       return record === undefined || record.state === "erased" ? undefined : record.event.conversationId;
@@ -53,14 +55,14 @@ export function createConversationHistory(options: HistoryOptions): Conversation
         return asked.map((one) => ({ event: one.event, hasBegun: true }));
       });
     },
-    conversations: (prefix, query) => conversations.list(prefix, { max: maxListed, ...query }),
+    conversations: (prefix, query) => lists.list(prefix, { max: maxListed, ...query }),
     export: (conversationId) => archive.exportConversation(conversationId),
-    search: (prefix, search) => conversations.search(prefix, search),
+    search: (prefix, search) => lists.search(prefix, search),
     readBlob: (conversationId, hash) => conversations.getBlob(conversationId, hash),
     branch: createBranch(options),
     async label(conversationId, { name, isPinned }, by) {
       await expectAllowed(by);
-      if (!(await conversations.exists(conversationId))) return false;
+      if (!(await exists(conversationId))) return false;
       await conversations.saveSettings(conversationId, {
         ...(name === undefined ? {} : { name: toName(name) }),
         ...(isPinned === undefined ? {} : { isPinned: isPinned || undefined }),

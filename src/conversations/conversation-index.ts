@@ -133,7 +133,7 @@ interface ListOptions {
 
 type Found = Omit<ConversationSummary, "title" | "within" | "isPinned">;
 
-/** Implements {@link Conversations.list}. */
+/** Implements {@link ConversationLists.list}. */
 export async function listConversations(
   { store, slots, log }: ListOptions,
   prefix: string,

@@ -8,6 +8,7 @@ import type {
   ConversationQueue,
   Claims,
   Conversations,
+  ConversationLists,
   Records,
 } from "../core/storage.ts";
 import type { Log, Meter } from "../core/telemetry.ts";
@@ -24,6 +25,7 @@ import {
 } from "./backend.ts";
 import { backendOf } from "./backends.ts";
 import { createBlobs } from "./blobs.ts";
+import { createConversationLists } from "./conversation-lists.ts";
 import { createConversationLog } from "./conversation-log.ts";
 import { type Encryption, createEncryption } from "./encryption.ts";
 import { createErasure, type Erasure } from "./erasure.ts";
@@ -54,6 +56,7 @@ export interface StoreOptions extends BackendOptions {
 /** Everything that survives a crash. Failures are ParleyErrors `store-unavailable` or `store-corrupt`. */
 export interface Store {
   readonly conversations: Conversations;
+  readonly lists: ConversationLists;
   readonly inbox: Inbox;
   readonly queue: ConversationQueue;
   readonly erasure: Erasure;
@@ -170,7 +173,8 @@ function toStore({ opened, store, encryption, options }: Parts): Store {
     );
   });
   return {
-    conversations: createConversationLog({ store, blobs, log, writers, clock, retentionMs }),
+    conversations: createConversationLog({ store, blobs, writers, retentionMs }),
+    lists: createConversationLists({ store, log, clock }),
     inbox: createInbox({
       store,
       log,

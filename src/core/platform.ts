@@ -11,7 +11,7 @@ import type { BudgetState, UsageRow } from "./spending.ts";
 import type {
   ConversationLabels,
   ConversationsQuery,
-  Conversations,
+  ConversationLists,
   ConversationSummary,
   StoredBlob,
   StoredMessage,
@@ -439,7 +439,7 @@ export interface ConversationHistory {
   /** Exports a conversation as files. */
   export(conversationId: string): Promise<ConversationExport>;
   /** Searches everything that was said in conversations whose id starts with `prefix`. */
-  readonly search: Conversations["search"];
+  readonly search: ConversationLists["search"];
   /** The bytes of a picture or voice note, or `undefined` if there is no such blob. */
   readBlob(conversationId: string, hash: string): Promise<StoredBlob | undefined>;
   /** Copies a part into a new conversation. @throws ParleyError `access-denied` */

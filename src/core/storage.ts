@@ -216,8 +216,6 @@ export interface Conversations {
     conversationId: string,
     options: { readonly maxMessages: number; readonly maxChars?: number },
   ): Promise<readonly StoredMessage[]>;
-  /** The message with which the conversation began, if it is still stored. */
-  opening(conversationId: string): Promise<StoredMessage | undefined>;
   /** The summary of the conversation's beginning, if there is one. */
   summary(conversationId: string): Promise<RollingSummary | undefined>;
   /**
@@ -235,18 +233,17 @@ export interface Conversations {
       messages: readonly StoredMessage[],
     ) => Promise<Pick<RollingSummary, "text" | "costUsd" | "isEstimated">>,
   ): Promise<SummedUp>;
-  /** The message with that id, if it is stored. */
-  find(conversationId: string, messageId: string): Promise<StoredMessage | undefined>;
+  /** The message with that id, or the one with which the conversation began, if it is still stored. */
+  find(
+    conversationId: string,
+    which: string | { readonly isFirst: true },
+  ): Promise<StoredMessage | undefined>;
   /**
    * Changes one person's rating of an answer that is still stored; durable when it resolves. `forgetAuthor`
    * erases it with what the person wrote.
    */
   rate(conversationId: string, messageId: string, rated: PersonRating): Promise<RatingOutcome>;
-  /** Whether the conversation has messages or settings. */
-  exists(conversationId: string): Promise<boolean>;
-  /** Whether a message was ever stored, also where none is left. It takes one read. */
-  hadMessages(conversationId: string): Promise<boolean>;
-  /** Those of the conversations that exist. It always takes two reads. */
+  /** Those of the conversations that have, or had, messages or settings. It takes one read. */
   existing(conversationIds: readonly string[]): Promise<readonly string[]>;
   settings(conversationId: string): Promise<ConversationSettings>;
   /**
@@ -260,6 +257,14 @@ export interface Conversations {
     change: ConversationSettings | ((latest: ConversationSettings) => ConversationSettings | undefined),
     resolves?: "durable" | "soon",
   ): Promise<void>;
+  /** Ids of the conversations whose `settings.within` has the place. The cost depends only on them. */
+  listWithin(place: string): Promise<readonly string[]>;
+  putBlob(conversationId: string, bytes: Uint8Array, mediaType: string): Promise<BlobRef>;
+  getBlob(conversationId: string, hash: string): Promise<StoredBlob | undefined>;
+}
+
+/** Finds conversations for people. */
+export interface ConversationLists {
   /**
    * Conversations whose id starts with `prefix`, which begins with the platform, the most recently active
    * first. Pinned ones are included even if `max` others are more recent.
@@ -267,10 +272,6 @@ export interface Conversations {
   list(prefix: string, query: ConversationsQuery): Promise<readonly ConversationSummary[]>;
   /** Searches messages and titles of a platform's conversations. `prefix` begins with the platform. */
   search(prefix: string, search: ConversationSearch): Promise<SearchPage>;
-  /** Ids of the conversations whose `settings.within` has the place. The cost depends only on them. */
-  listWithin(place: string): Promise<readonly string[]>;
-  putBlob(conversationId: string, bytes: Uint8Array, mediaType: string): Promise<BlobRef>;
-  getBlob(conversationId: string, hash: string): Promise<StoredBlob | undefined>;
 }
 
 /** What was erased, for the person who asked. */

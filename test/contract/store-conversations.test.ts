@@ -107,11 +107,11 @@ describeStores("settings and conversations", (current) => {
 
     it("returns the message with which a conversation began, until that is erased", async () => {
       const id = freshId();
-      expect(await store.conversations.opening(id)).toBeUndefined();
+      expect(await store.conversations.find(id, { isFirst: true })).toBeUndefined();
       for (const name of ["first", "second"]) await store.conversations.append(id, messageOf(name));
-      expect((await store.conversations.opening(id))?.id).toBe("first");
+      expect((await store.conversations.find(id, { isFirst: true }))?.id).toBe("first");
       await store.erasure.removeMessages(id, { ids: ["first"] });
-      expect(await store.conversations.opening(id)).toBeUndefined();
+      expect(await store.conversations.find(id, { isFirst: true })).toBeUndefined();
     });
 
     it("stores a message id once", async () => {
@@ -166,11 +166,9 @@ describeStores("settings and conversations", (current) => {
       const [spoken, set, unknown] = [freshId(), freshId(), freshId()];
       await store.conversations.append(spoken, messageOf("m"));
       await store.conversations.saveSettings(set, { model: "m1" });
-      expect(await store.conversations.exists(spoken)).toBe(true);
-      expect(await store.conversations.exists(set)).toBe(true);
-      expect(await store.conversations.hadMessages(spoken)).toBe(true);
-      expect(await store.conversations.hadMessages(set)).toBe(false);
-      expect(await store.conversations.exists(unknown)).toBe(false);
+      expect(await store.conversations.existing([spoken])).toEqual([spoken]);
+      expect(await store.conversations.existing([set])).toEqual([set]);
+      expect(await store.conversations.existing([unknown])).toEqual([]);
       expect(await store.conversations.existing([set, unknown, spoken])).toEqual([set, spoken]);
       expect(await store.conversations.recent(unknown, { maxMessages: 10 })).toEqual([]);
       expect(await store.conversations.find(unknown, "m")).toBeUndefined();
@@ -196,7 +194,7 @@ describeStores("settings and conversations", (current) => {
       }
       await store.conversations.saveSettings(ids[1] as string, { title: "Named" });
       await store.conversations.append(ids[0] as string, messageOf("again"));
-      const listed = await store.conversations.list(`${scope}:`, { max: 10 });
+      const listed = await store.lists.list(`${scope}:`, { max: 10 });
       expect(listed.map(({ conversationId }) => conversationId)).toEqual([ids[0], ids[2], ids[1]]);
       expect(listed.map(({ title }) => title)).toEqual([
         `About ${ids[0]} and more`,
@@ -204,9 +202,9 @@ describeStores("settings and conversations", (current) => {
         "Named",
       ]);
       expect(listed[0]?.updatedAt).toBeGreaterThan(listed[1]?.updatedAt as number);
-      expect(await store.conversations.list(`${scope}:b`, { max: 10 })).toHaveLength(1);
-      expect(await store.conversations.list(`${scope}:`, { max: 2 })).toHaveLength(2);
-      expect(await store.conversations.list("nobody:", { max: 10 })).toEqual([]);
+      expect(await store.lists.list(`${scope}:b`, { max: 10 })).toHaveLength(1);
+      expect(await store.lists.list(`${scope}:`, { max: 2 })).toHaveLength(2);
+      expect(await store.lists.list("nobody:", { max: 10 })).toEqual([]);
     });
   });
 
@@ -314,7 +312,7 @@ describeStores("settings and conversations", (current) => {
       await erasure.deleteConversation(id);
       expect(await conversations.settings(id)).toEqual({});
       expect(await conversations.listWithin("test:guild:1")).toEqual([]);
-      expect(await conversations.exists(id)).toBe(false);
+      expect(await conversations.existing([id])).toEqual([]);
     });
   });
 

@@ -67,7 +67,7 @@ async function check(store: Store, hash: string): Promise<void> {
   const messages = await conversations.recent("web:1", { maxMessages: 200 });
   expect(messages).toHaveLength(60);
   expect(messages[7]?.parts).toEqual([{ kind: "text", text: `${secret} 7` }]);
-  expect(await conversations.exists("web:2")).toBe(false);
+  expect(await conversations.existing(["web:2"])).toEqual([]);
   expect(await conversations.settings("web:1")).toMatchObject({ title: secret, isPinned: true });
   const blob = await conversations.getBlob("web:1", hash);
   expect(Buffer.from(blob?.bytes ?? []).toString()).toBe(secret);

@@ -89,7 +89,7 @@ describeStores("encryption at rest", (current) => {
       message: expect.stringMatching(/not encrypted.*run parley copy <this store> <an empty store>/),
     });
     expect(holds(await current().bytes(), "sealing")).toBe(holds(before, "sealing"));
-    await use({}, async (store) => expect(await store.conversations.exists("web:1")).toBe(true));
+    await use({}, async (store) => expect(await store.conversations.existing(["web:1"])).toEqual(["web:1"]));
   });
 });
 

@@ -123,8 +123,8 @@ describeStores("the end of a turn", (current) => {
     const noted = { within: ["test:place"] };
     expect(await write(attempt, endOf(attempt, undefined, { kind: "withdrawn", noted }))).toBe(true);
     await write(attempt, { kind: "close" });
-    expect(await store.conversations.exists(id)).toBe(false);
-    expect(await store.conversations.list("test:", { max: 9 })).toEqual([]);
+    expect(await store.conversations.existing([id])).toEqual([]);
+    expect(await store.lists.list("test:", { max: 9 })).toEqual([]);
     expect(await store.conversations.listWithin("test:place")).toEqual([]);
   });
 
@@ -148,7 +148,7 @@ describeStores("the end of a turn", (current) => {
     const attempt = await beginTurn(store.inbox, [call.key], { isAsked: false });
     await write(attempt, endOf(attempt, undefined, { kind: "failed", noted: { within: ["test:place"] } }));
     await write(attempt, { kind: "close" });
-    expect(await store.conversations.list("test:", { max: 9 })).toEqual([]);
+    expect(await store.lists.list("test:", { max: 9 })).toEqual([]);
     expect(await store.conversations.listWithin("test:place")).toEqual([]);
   });
 

@@ -125,14 +125,14 @@ describeStores("erasure", (current) => {
     });
 
     expect(holds(await current().bytes(), hers)).toBe(false);
-    expect(await store.conversations.exists("test:private")).toBe(false);
+    expect(await store.conversations.existing(["test:private"])).toEqual([]);
     expect(await textsOf("other:shared")).toEqual([his]);
     expect(await textsOf("test:bobs")).toEqual([his]);
     for (const [platform, left] of [
       ["other:", "other:shared"],
       ["test:", "test:bobs"],
     ] as const)
-      expect(await store.conversations.list(platform, { max: 9 })).toMatchObject([{ conversationId: left }]);
+      expect(await store.lists.list(platform, { max: 9 })).toMatchObject([{ conversationId: left }]);
     expect(await openKeys(store.inbox)).toEqual(["still-open"]);
     expect(await store.erasure.forgetAuthor(undefined, ann.id)).toEqual({
       messages: 0,
@@ -161,7 +161,7 @@ describeStores("erasure", (current) => {
     });
 
     expect(holds(await current().bytes(), secret)).toBe(false);
-    expect(await store.conversations.exists("test:2")).toBe(false);
+    expect(await store.conversations.existing(["test:2"])).toEqual([]);
     expect(await textsOf("test:22")).toEqual([other]);
     expect(await store.conversations.append("test:2", messageOf("0", "anew"))).toBe("appended");
     expect(await textsOf("test:2")).toEqual(["anew"]);

@@ -74,7 +74,7 @@ describeStores("retention", (current, kind) => {
         const hash = await expireConversation(store);
         await store.sweep(Date.now() + 2 * dayMs);
         expect(await store.conversations.getBlob("web:1", hash)).toBeUndefined();
-        expect(await store.conversations.list("web:", { max: 9 })).toEqual([]);
+        expect(await store.lists.list("web:", { max: 9 })).toEqual([]);
         expect(await store.conversations.listWithin("web:place")).toEqual([]);
         expect(holds(await current().bytes(), secret)).toBe(false);
         expect(await readdir(join(current().folder, "blobs"))).toEqual([]);

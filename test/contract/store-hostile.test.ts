@@ -39,7 +39,7 @@ describeStores("ids that a stranger chooses", (current) => {
         () => conversations.append("web:1", messageOf(id)),
         () => conversations.append("web:1", { ...messageOf("m"), author }),
         () => conversations.recent(id, { maxMessages: 1 }),
-        () => conversations.exists(id),
+        () => conversations.existing([id]),
         () => conversations.find("web:1", id),
         () => conversations.saveSettings(id, {}),
         () => conversations.saveSettings("web:1", { within: [id] }),
@@ -50,7 +50,7 @@ describeStores("ids that a stranger chooses", (current) => {
       ])
         await expect(attempt()).rejects.toEqual(refused);
       // Nothing was written halfway.
-      expect(await conversations.exists("web:1")).toBe(false);
+      expect(await conversations.existing(["web:1"])).toEqual([]);
       expect(await inbox.open()).toEqual([]);
     }
   });
@@ -81,7 +81,7 @@ describeStores("ids that a stranger chooses", (current) => {
   });
 
   it("are kept apart and as they are", async () => {
-    const { conversations, inbox, records, erasure } = store;
+    const { conversations, inbox, records, erasure, lists } = store;
     // prettier-ignore
     for (const id of ["__proto__", "constructor", "toString", "\n", "\ufffd", "../x", "*", "[a-z]*", "::"]) {
     const message = { ...messageOf(id), author: { id, name: id } };
@@ -90,7 +90,7 @@ describeStores("ids that a stranger chooses", (current) => {
     expect(await conversations.find(id, id)).toEqual(message);
     await conversations.saveSettings(id, { title: id, within: [id] });
     expect(await conversations.listWithin(id)).toEqual([id]);
-    expect(await conversations.list(id, { max: 9 })).toContainEqual(expect.objectContaining({ title: id }));
+    expect(await lists.list(id, { max: 9 })).toContainEqual(expect.objectContaining({ title: id }));
     expect(await inbox.accept({ ...eventOf(id, id), author: message.author })).toBe("accepted");
     expect(await inbox.accept(eventOf(id, id))).toBe("duplicate");
     expect((await inbox.openIn(id)).map(({ event }) => event.key)).toEqual([id]);
@@ -99,7 +99,7 @@ describeStores("ids that a stranger chooses", (current) => {
     await records.set(id, { [id]: 1 });
     expect(JSON.stringify(await records.get(id))).toBe(JSON.stringify(Object.fromEntries([[id, 1]])));
     expect(await erasure.forgetAuthor(undefined, id)).toMatchObject({ messages: 1, conversations: 1 });
-    expect(await conversations.exists(`${id}2`)).toBe(true);
+    expect(await conversations.existing([`${id}2`])).toEqual([`${id}2`]);
     }
   });
 
@@ -184,18 +184,18 @@ describeStores("a damaged entry", (current) => {
   // Attack: Any JSON or text as any entry, in plain and encrypted stores.
   it("of a conversation is an error of what reads it, never an absent message; it can be deleted", async () => {
     const corrupt = { code: "store-corrupt" };
-    const { conversations, erasure } = store;
+    const { conversations, erasure, lists } = store;
     for (const [n, value] of damages.entries()) {
       await damage("slot", "web:1/0000000000", value);
       await expect(conversations.recent("web:1", { maxMessages: 9 })).rejects.toMatchObject(corrupt);
       await expect(conversations.find("web:1", "m1")).rejects.toMatchObject(corrupt);
       await expect(store.exportConversation("web:1")).rejects.toMatchObject(corrupt);
       await expect(erasure.forgetAuthor("web:1", "test:ann")).rejects.toMatchObject(corrupt);
-      expect(await conversations.list("web:", { max: 9 })).toHaveLength(1);
+      expect(await lists.list("web:", { max: 9 })).toHaveLength(1);
       expect(await conversations.append("web:1", messageOf(`later ${n}`))).toBe("appended");
     }
     await erasure.deleteConversation("web:1");
-    expect(await conversations.exists("web:1")).toBe(false);
+    expect(await conversations.existing(["web:1"])).toEqual([]);
     expect(await conversations.recent("web:1", { maxMessages: 9 })).toEqual([]);
   });
 });
@@ -213,7 +213,7 @@ describeStores("fuzz of stored entries", (current, kind) => {
     const store = await current().open({ encryptionKeys, clock: hasty });
     const raw = await openRawStore(current().url);
     raws.push(raw);
-    const { conversations, inbox } = store;
+    const { conversations, inbox, lists } = store;
     for (const n of [1, 2, 3]) await conversations.append(id, messageOf(`m${n}`));
     await conversations.saveSettings(id, { title: "title", within: ["web:place"] });
     const { hash } = await conversations.putBlob(id, Buffer.from("picture"), "image/png");
@@ -225,9 +225,8 @@ describeStores("fuzz of stored entries", (current, kind) => {
       recent: () => conversations.recent(id, { maxMessages: 9 }),
       find: () => conversations.find(id, "m1"),
       settings: () => conversations.settings(id),
-      exists: () => conversations.exists(id),
-      hadMessages: () => conversations.hadMessages(id),
-      list: () => conversations.list("web:", { max: 9 }),
+      existing: () => conversations.existing([id]),
+      list: () => lists.list("web:", { max: 9 }),
       getBlob: () => conversations.getBlob(id, hash),
       listOpen: () => inbox.open(),
       openIn: () => inbox.openIn(id),

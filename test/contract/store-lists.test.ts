@@ -12,7 +12,7 @@ describeStores("lists of conversations", (current) => {
     store = await current().open();
   });
   const list = async (max: number) =>
-    (await store.conversations.list("web:", { max })).map(({ title, isPinned }) =>
+    (await store.lists.list("web:", { max })).map(({ title, isPinned }) =>
       isPinned === true ? `${title}, pinned` : title,
     );
 
@@ -26,7 +26,7 @@ describeStores("lists of conversations", (current) => {
     await store.conversations.saveSettings("web:a", { name: "Given" });
     // A pinned conversation is in the list even where others fill it.
     expect(await list(1)).toEqual(["About web:c", "Given, pinned"]);
-    const wanted = await store.conversations.list("web:", { max: 10, isWanted: (id) => id === "web:b" });
+    const wanted = await store.lists.list("web:", { max: 10, isWanted: (id) => id === "web:b" });
     expect(wanted.map(({ conversationId }) => conversationId)).toEqual(["web:b"]);
 
     await store.erasure.removeMessages("web:a", { ids: ["web:a"] });
@@ -49,7 +49,7 @@ describeStores("search", (current) => {
     store = await current().open({ encryptionKeys: [Buffer.alloc(32, 7).toString("base64")] });
   });
   const search = (text: string, more: Partial<ConversationSearch> = {}): Promise<SearchPage> =>
-    store.conversations.search("web:", {
+    store.lists.search("web:", {
       text,
       max: 20,
       maxMs: 60_000,
@@ -131,7 +131,7 @@ describeStores("search", (current) => {
     expect(new Set(seen).size).toBe(seen.length);
     expect(all.filter((id) => !seen.includes(id) && !gone.has(id))).toEqual([]);
     // So does the list, in its pages of 200.
-    expect(await store.conversations.list("web:", { max: 2000 })).toHaveLength(1000 - gone.size);
+    expect(await store.lists.list("web:", { max: 2000 })).toHaveLength(1000 - gone.size);
     // Some 3,000 writes to Postgres take 4 s on a quiet machine.
   }, 240_000);
 });

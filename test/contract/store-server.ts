@@ -182,8 +182,8 @@ export async function expectOutage(
   const reads = {
     recent: async () => (await conversations.recent(id, { maxMessages: 5 })).length,
     find: async () => ((await conversations.find(id, "before")) === undefined ? 0 : 1),
-    exists: async () => Number(await conversations.exists(id)),
-    list: async () => (await conversations.list(id, { max: 1 })).length,
+    existing: async () => (await conversations.existing([id])).length,
+    list: async () => (await store.lists.list(id, { max: 1 })).length,
     getBlob: async () => ((await conversations.getBlob(id, hash)) === undefined ? 0 : 1),
     listOpen: async () => (await inbox.open()).filter(({ event }) => event.key === key).length,
     read: async () => (await inbox.read([key])).length,

@@ -113,6 +113,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     const assistant = createAssistant({
       gateway: options.client ?? gateway.gateway,
       conversations: store.conversations,
+      lists: store.lists,
       archive: {
         ...store.erasure,
         exportConversation: (id) => store.exportConversation(id),

@@ -227,7 +227,8 @@ export function withheldHistory(
   return {
     conversations: {
       ...conversations,
-      opening: () => Promise.resolve(undefined),
+      find: async (id, which) =>
+        typeof which === "string" ? await conversations.find(id, which) : undefined,
       summary: () => Promise.resolve(undefined),
       sumUp: () => Promise.resolve({ summary: undefined, isComplete: false }),
       recent: async (...given) => (await conversations.recent(...given)).filter(isAskedNow),

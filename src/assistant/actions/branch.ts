@@ -83,7 +83,7 @@ export function createBranch(options: BranchOptions) {
     if (isTooLong) return "too-long";
     const ids = new Map(copied.map((message) => [message.id, newIdOf(message, request)]));
     const [first] = copied;
-    const isNew = !(await conversations.exists(to));
+    const isNew = (await conversations.existing([to])).length === 0;
     // An existing target must be an earlier copy of this conversation.
     if (!isNew && (first === undefined || !(await hasMessage(to, ids.get(first.id) ?? "")))) return "gone";
     if (isNew) count(bytesOf(copied), by.author.id);

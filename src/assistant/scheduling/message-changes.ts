@@ -78,11 +78,11 @@ function createDeletions(options: ChangeOptions) {
   }
 
   async function deleteConversation(conversationId: string): Promise<void> {
-    const [open, exists] = await Promise.all([
+    const [open, existing] = await Promise.all([
       inbox.openIn(conversationId),
-      conversations.exists(conversationId),
+      conversations.existing([conversationId]),
     ]);
-    if (!exists && open.length === 0) return;
+    if (existing.length === 0 && open.length === 0) return;
     await deleteEvents(open.flatMap(({ event, turn }) => turn?.keys ?? [event.key]));
     await queue.run(conversationId, async () => {
       const { messages } = await archive.deleteConversation(conversationId);

@@ -14,7 +14,7 @@ import { translate } from "../../words/translate.ts";
 type Scene = Actor & { readonly conversationId?: string | undefined };
 
 interface WriterOptions {
-  readonly conversations: Pick<Conversations, "hadMessages" | "recent" | "settings">;
+  readonly conversations: Pick<Conversations, "existing" | "recent" | "settings">;
   readonly inbox: Pick<Inbox, "openIn">;
 }
 
@@ -30,7 +30,7 @@ export async function lastMessagesIn(
     ...bounds
   }: Parameters<Conversations["recent"]>[1] & { readonly settings: ConversationSettings },
 ): Promise<readonly StoredMessage[] | undefined> {
-  if (Object.keys(settings).length > 0 || (await conversations.hadMessages(conversationId)))
+  if (Object.keys(settings).length > 0 || (await conversations.existing([conversationId])).length > 0)
     return await conversations.recent(conversationId, bounds);
   // Its first message is accepted, but its turn has stored nothing yet.
   const open = (await inbox.openIn(conversationId)).filter(({ event }) => event.inRoom !== true);

@@ -45,8 +45,7 @@ import { toLanguage, type Language } from "../../words/languages.ts";
 import { toFenced } from "../../core/quoting.ts";
 
 interface LayeredSettingsOptions extends SettingsReaderOptions {
-  readonly conversations: SettingsReaderOptions["conversations"] &
-    Pick<Conversations, "hadMessages" | "recent">;
+  readonly conversations: SettingsReaderOptions["conversations"] & Pick<Conversations, "existing" | "recent">;
   readonly inbox: Pick<Inbox, "openIn">;
   readonly access: Access;
   readonly gateway: Pick<Gateway, "knownModels">;

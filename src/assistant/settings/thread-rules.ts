@@ -23,7 +23,7 @@ const maxLookedChars = 100_000;
 
 /** Reads which messages are answered where. A conversation without a mark of people's is the bot's. */
 export function createThreadRules(options: {
-  readonly conversations: Pick<Conversations, "hadMessages" | "recent" | "settings">;
+  readonly conversations: Pick<Conversations, "existing" | "recent" | "settings">;
   readonly inbox: Pick<Inbox, "openIn">;
   readonly rules: { readonly settingsOf: (place: Place) => Promise<PlaceSettings> };
 }) {

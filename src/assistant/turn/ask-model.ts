@@ -182,7 +182,9 @@ async function askOnce(
     ...attempt.how,
     seesImages: known?.capabilities.seesImages,
     opening: () =>
-      attempt.resetAfter !== undefined ? undefined : conversations.opening(turn.conversationId),
+      attempt.resetAfter !== undefined
+        ? undefined
+        : conversations.find(turn.conversationId, { isFirst: true }),
     memory: sumUp && {
       maxTokens: maxEstimated,
       async sumUp(before, ahead, budgetTokens) {

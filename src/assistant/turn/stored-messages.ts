@@ -136,7 +136,7 @@ export function afterReset(
 export async function markPeoplesThread(conversations: Conversations, conversationId: string): Promise<void> {
   const { room } = await conversations.settings(conversationId);
   // Conversations that were stored without the mark stay as they are.
-  if (room !== undefined || (await conversations.exists(conversationId))) return;
+  if (room !== undefined || (await conversations.existing([conversationId])).length > 0) return;
   await conversations.saveSettings(conversationId, { room: { isPeoples: true } });
 }
 

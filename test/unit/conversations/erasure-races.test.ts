@@ -21,7 +21,7 @@ function openProcess(backend: Backend) {
   const spending = { forgetPerson: () => Promise.resolve() };
   const erasure = createErasure({ ...options, spending });
   return {
-    conversations: createConversationLog({ ...options, log: silentLog }),
+    conversations: createConversationLog(options),
     erasure,
     inbox: createInbox({ ...options, log: silentLog, eraseFiles: erasure.eraseFilesOf }),
   };

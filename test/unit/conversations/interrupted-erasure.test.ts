@@ -62,7 +62,7 @@ describe("an erasure during which the store fails once", () => {
     };
     const store = createKeyValueStore(backend);
     const options = { store, blobs: createBlobEntries(store), writers: createKeyedQueue() };
-    const conversations = createConversationLog({ ...options, log: silentLog });
+    const conversations = createConversationLog(options);
     const erasure = createErasure({ ...options, spending: { forgetPerson: () => Promise.resolve() } });
     const inbox = createInbox({ ...options, log: silentLog, eraseFiles: erasure.eraseFilesOf });
     return { conversations, inbox, archive: { ...erasure, exportConversation: unavailable } };
@@ -133,7 +133,7 @@ describe("an erasure during which the store fails once", () => {
         await expect(archive.forgetAuthor(where, ann)).rejects.toMatchObject({ code: "store-unavailable" });
         expect(await archive.countAuthor(where, ann)).toMatchObject({ messages: 0, conversations: 1 });
         expect(await archive.forgetAuthor(where, ann)).toMatchObject({ messages: 0, conversations: 1 });
-        expect(await conversations.exists(conversationId)).toBe(false);
+        expect(await conversations.existing([conversationId])).toEqual([]);
         expect(await conversations.settings(conversationId)).toEqual({});
         expect(await conversations.summary(conversationId)).toBeUndefined();
         expect(await archive.countAuthor(where, ann)).toMatchObject({ messages: 0, conversations: 0 });
@@ -145,7 +145,7 @@ describe("an erasure during which the store fails once", () => {
       await sayAndSumUp(opened);
       await opened.conversations.saveSettings("test:2", { title: "of others" });
       expect(await opened.archive.forgetAuthor("test:2", ann)).toMatchObject({ conversations: 0 });
-      expect(await opened.conversations.exists("test:2")).toBe(true);
+      expect(await opened.conversations.existing(["test:2"])).toEqual(["test:2"]);
     });
   });
 

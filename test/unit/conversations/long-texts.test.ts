@@ -41,7 +41,7 @@ const texts = { ligature: "\uFDFA ", accents: "e\u0301\u0301", lines: "`\n" } as
 /** What people can ask of the store at any time. */
 const requests: Readonly<Record<string, (conversationId: string) => Promise<unknown>>> = {
   search: (conversationId) =>
-    store.conversations.search("test:", {
+    store.lists.search("test:", {
       text: "nowhere",
       max: 20,
       maxMs: 10_000,

@@ -9,7 +9,6 @@ import { createKeyValueStore } from "../../../src/conversations/key-value.ts";
 import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sql/sqlite.ts";
 import { charsOf, maxRecentChars } from "../../../src/core/storage.ts";
 import { createKeyedQueue } from "../../../src/support/queues.ts";
-import { silentLog } from "../../support/silent-log.ts";
 import { messageOf } from "../../support/store-samples.ts";
 
 let folder: string;
@@ -37,7 +36,7 @@ function openCountingStore() {
   const blobs = createBlobEntries(store);
   return {
     read,
-    conversations: createConversationLog({ store, blobs, writers: createKeyedQueue(), log: silentLog }),
+    conversations: createConversationLog({ store, blobs, writers: createKeyedQueue() }),
   };
 }
 

@@ -16,7 +16,6 @@ import {
 import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sql/sqlite.ts";
 import type { ConversationSettings } from "../../../src/core/storage.ts";
 import { createKeyedQueue } from "../../../src/support/queues.ts";
-import { silentLog } from "../../support/silent-log.ts";
 import { messageOf } from "../../support/store-samples.ts";
 
 /** Waits for `meanwhile` before the first write, when everything has been read. */
@@ -43,7 +42,7 @@ function withPause(store: KeyValueStore, meanwhile: () => Promise<unknown>): Key
 /** Opens one process's access to the store. */
 function openProcess(store: KeyValueStore) {
   const options = { store, blobs: createBlobEntries(store), writers: createKeyedQueue() };
-  const conversations = createConversationLog({ ...options, log: silentLog });
+  const conversations = createConversationLog(options);
   return {
     conversations,
     erasure: createErasure({ ...options, spending: { forgetPerson: () => Promise.resolve() } }),

@@ -28,7 +28,7 @@ function withStaleReads(sqlite: SqliteBackend) {
 function createLog(backend: Backend): Conversations {
   const store = createKeyValueStore(backend);
   const blobs = createBlobEntries(store);
-  return createConversationLog({ store, blobs, writers: createKeyedQueue(), log: silentLog });
+  return createConversationLog({ store, blobs, writers: createKeyedQueue() });
 }
 
 describe("entries that are read from a server that was replaced", () => {

@@ -316,7 +316,7 @@ describe("after an outage", () => {
     it("is forgotten with what its caller said", async () => {
       await world.answered(chat());
       await world.store.erasure.forgetAuthor(undefined, "fake:ada");
-      expect(await world.store.conversations.list("fake:", { max: 10 })).toEqual([]);
+      expect(await world.store.lists.list("fake:", { max: 10 })).toEqual([]);
     });
   });
 });
