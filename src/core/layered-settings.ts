@@ -76,7 +76,7 @@ const budget = {
 
 /**
  * Every setting that `/settings` shows and changes. Forms, texts, completion and help derive from this table.
- * @see docs/settings.md
+ * @see docs/using.md
  */
 export const layeredSettings = {
   "chat-model": { ...model, operation: "chat", description: "The model that answers" },

@@ -61,7 +61,7 @@ export const web = definePlatform({
     },
   },
   setup: {
-    intro: `Chats in the browser (docs/page.md). In a container it listens to all addresses, and needs a password or
+    intro: `Chats in the browser (docs/using.md). In a container it listens to all addresses, and needs a password or
 accounts, as everywhere where other machines reach it.`,
     checkedBy: "Settings",
     asks: ["PAGE", "HOST", "PAGE_LOGIN", "PAGE_PASSWORD"],

@@ -8,7 +8,7 @@ import { languages } from "../../../src/words/languages.ts";
 const wordsOf = async (file: string): Promise<string> =>
   (await readFile(file, "utf8")).replaceAll(/\s+(?:> )?/g, " ");
 
-test.each(["docs/discord.md", "docs/slack.md", "docs/settings.md"])(
+test.each(["docs/discord.md", "docs/slack.md", "docs/using.md"])(
   "%s says which messages are answered in the words that people read",
   async (file) => {
     const words = await wordsOf(file);
