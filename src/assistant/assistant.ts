@@ -242,7 +242,6 @@ export function createAssistant(options: AssistantOptions): Assistant {
     placeSettings: (place) => settings.rules.settingsOf(place),
     formOffers: (by, conversationId) => settings.forms.offers(by, conversationId),
     overview: createPersonOverview(shared),
-    isStopping: loop.isStopping,
     suggestModels: (query, wanted) => suggestModels(models.allowed(gateway.knownModels()), query, wanted),
   };
 }

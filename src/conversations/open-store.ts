@@ -190,13 +190,13 @@ function toStore({ opened, store, encryption, options }: Parts): Store {
     records: {
       get: (key) => store.get<Json>("record", key),
       set: (key, value, ttlMs) => store.write([{ kind: "set", at: { space: "record", key }, value, ttlMs }]),
-      async update(key, change) {
+      async update(key, change, ttlMs) {
         const at = { space: "record", key } as const;
         for (;;) {
           const { value: before, unchanged } = await store.observe<Json>(at);
           const value = change(before);
           if (value === undefined) return;
-          if ((await store.writeIf([unchanged], [{ kind: "set", at, value }])) === undefined) return;
+          if ((await store.writeIf([unchanged], [{ kind: "set", at, value, ttlMs }])) === undefined) return;
         }
       },
       async delete(key) {

@@ -189,8 +189,8 @@ export interface Platform {
   /** A short, stable name, with which its conversation ids begin. */
   readonly id: string;
   /**
-   * Where messages of a conversation come in the order in which they were sent: always, and all of them to
-   * each instance; where one instance runs, while several share them; or never, as by requests of their own.
+   * Where messages of a conversation come in the order in which they were sent: always; where one instance
+   * runs, while several share them; or never, as by requests of their own.
    */
   readonly deliversInOrder: "always" | "to-one" | "never";
   /**
@@ -266,8 +266,8 @@ export interface Platform {
   health(): PlatformHealth;
   /**
    * Called before the process stops. The platform then takes no event that the service would deliver to
-   * another instance or later. Other events are kept for the next start, or people are told. Replies
-   * continue. It resolves within three seconds, and normally once everything taken before is accepted.
+   * another instance or later. Replies continue. It resolves within ten seconds, and normally once everything
+   * taken before is accepted.
    */
   pause(): Promise<void>;
   /** Stops delivering events at once and disconnects. It is called after open replies have ended. */
@@ -335,8 +335,6 @@ export interface ReceiveOptions {
    * The author sees a refusal at once and can send the same event again, so that it is not refused for good.
    */
   readonly canResend?: boolean;
-  /** Accepts it also while this process is stopping: another instance or the next start answers then. */
-  readonly isForLater?: boolean;
 }
 
 /** What every platform may ask of the assistant. */
@@ -360,7 +358,7 @@ export interface Receiver {
   placeMessage(facts: MessageFacts): Promise<Placement>;
   /**
    * A person used a button, a menu or a form, whoever asked the question. Show a result in words to this
-   * person alone. Where {@link isForOneProcess}, one process alone may call it for a press.
+   * person alone. A press that changes something may be repeated.
    * @throws ParleyError, whose words are for this person alone: `access-denied`, `not-permitted`,
    *   `rate-limited`, `over-budget`, `store-unavailable`, `stopping`
    */
@@ -377,8 +375,6 @@ export interface Receiver {
    * @throws ParleyError `store-unavailable`
    */
   changed(change: PeoplesChange): Promise<"changed" | "unchanged" | "unknown">;
-  /** Whether this process accepts nothing more. Another instance or the next start answers new events. */
-  isStopping(): boolean;
   /**
    * How the bot answers messages in a channel. It is mostly read from memory.
    * @throws ParleyError `store-unavailable` if it was not read before

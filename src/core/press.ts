@@ -22,13 +22,8 @@ interface ButtonDeclaration {
   readonly label: string;
   /** Whether the button stands below such an answer. */
   readonly isOffered: (answer: AnswerFacts) => boolean;
-  /**
-   * When a press changes the reply, so that only one process may handle it: at once, or when its form is
-   * submitted. It is absent if the press only shows something or opens a form or a call.
-   */
-  readonly changesReply?: "at-once" | "by-form";
-  /** A press is written to the store: one process alone does it, and takes the time that it needs. */
-  readonly isStored?: true;
+  /** A press, or the form that it opens, changes the reply. */
+  readonly changesReply?: true;
   /**
    * Its key names the attempt that it stands below, so that it does nothing below an answer that was
    * replaced.
@@ -47,16 +42,16 @@ const hasHeard = (answer: AnswerFacts): boolean =>
  */
 export const replyButtons = {
   /** Ends an answer that is growing and keeps its text. No stored answer has this button. */
-  stop: { label: "Stop", isOffered: () => false, changesReply: "at-once" },
+  stop: { label: "Stop", isOffered: () => false, changesReply: true },
   /** Asks for another answer in place of this one. Pictures are own messages and have `again` instead. */
-  regenerate: { label: "Regenerate", isOffered: isWords, changesReply: "at-once", namesAttempt: true },
+  regenerate: { label: "Regenerate", isOffered: isWords, changesReply: true, namesAttempt: true },
   /** Asks which other model is to answer, and then replaces this answer. */
-  model: { label: "Other model", isOffered: isWords, changesReply: "by-form", namesAttempt: true },
+  model: { label: "Other model", isOffered: isWords, changesReply: true, namesAttempt: true },
   /** Asks for the rest of an answer that reached its length limit or broke off. */
   continue: {
     label: "Continue",
     isOffered: ({ isCut }) => isCut,
-    changesReply: "at-once",
+    changesReply: true,
     namesAttempt: true,
   },
   /** Asks for the same pictures once more as a new answer. */
@@ -67,7 +62,7 @@ export const replyButtons = {
   transcript: {
     label: "Fix transcript",
     isOffered: hasHeard,
-    changesReply: "by-form",
+    changesReply: true,
     namesAttempt: true,
   },
   /** Gives the words of recordings as files, only to the person who presses it. */
@@ -75,8 +70,8 @@ export const replyButtons = {
   /** Shows how the answer was made, only to the person who presses it. */
   details: { label: "Details", isOffered: () => true },
   /** Rates the answer. One rating of each person and answer counts, the last one. */
-  good: { label: "Good answer", isOffered: isSaid, isStored: true, namesAttempt: true },
-  bad: { label: "Bad answer", isOffered: isSaid, isStored: true, namesAttempt: true },
+  good: { label: "Good answer", isOffered: isSaid, namesAttempt: true },
+  bad: { label: "Bad answer", isOffered: isSaid, namesAttempt: true },
 } as const satisfies Readonly<Record<string, ButtonDeclaration>>;
 
 export type ReplyActionKind = keyof typeof replyButtons;
@@ -142,17 +137,6 @@ const declarationOf = (kind: ReplyActionKind): ButtonDeclaration => replyButtons
 /** Whether a word from a platform is a button of this version. */
 export function isReplyActionKind(word: string): word is ReplyActionKind {
   return Object.hasOwn(replyButtons, word);
-}
-
-/**
- * Whether only one process may handle a press, because it changes the reply or writes to the store. Other
- * presses only show something or open a form or a call, which every process may do.
- */
-export function isForOneProcess({ kind, values }: Press): boolean {
-  if (kind === "retry" || kind === "confirm") return true;
-  if (!isReplyActionKind(kind)) return false;
-  const { changesReply, isStored } = declarationOf(kind);
-  return isStored === true || changesReply === (values === undefined ? "at-once" : "by-form");
 }
 
 /** The Stop button of a reply that grows. @param turnKey key of the first event that it answers */

@@ -362,11 +362,11 @@ export interface Records {
   /** Stores a value for `ttlMs`, or for ever without it. The value is durable when this resolves. */
   set(key: string, value: Json, ttlMs?: number): Promise<void>;
   /**
-   * Stores for ever what `change` makes of a value, or nothing where it returns `undefined`. It is called
-   * again where somebody else has changed the value meanwhile, so that no change is lost.
+   * Stores what `change` makes of a value, for `ttlMs` or for ever, or nothing where it returns `undefined`.
+   * It is called again where somebody else has changed the value meanwhile, so that no change is lost.
    * @throws what `change` throws
    */
-  update(key: string, change: (value: Json | undefined) => Json | undefined): Promise<void>;
+  update(key: string, change: (value: Json | undefined) => Json | undefined, ttlMs?: number): Promise<void>;
   /** Removes a value, also from the store's files, like `/forget`. */
   delete(key: string): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { openStore } from "../../src/conversations/open-store.ts";
 import { silentLog } from "../support/fakes.ts";
 import { describeStores } from "../support/stores.ts";
@@ -31,6 +31,18 @@ describeStores("records", (current) => {
     const [one, other] = await Promise.all(stores.map((store) => store.records.get("list")));
     expect(new Set(one as number[]).size).toBe(20);
     expect(other).toEqual(one);
+  });
+
+  it("that are changed for some time are gone after it, and a change finds none", async () => {
+    const { records } = await current().open();
+    await records.update("lease", () => "mine", 200);
+    expect(await records.get("lease")).toBe("mine");
+    await vi.waitUntil(async () => (await records.get("lease")) === undefined, {
+      timeout: 5000,
+      interval: 20,
+    });
+    await records.update("lease", (before) => (before === undefined ? "another's" : undefined), 60_000);
+    expect(await records.get("lease")).toBe("another's");
   });
 
   it("stay as they are where a change makes nothing of them, or throws", async () => {

@@ -1,26 +1,32 @@
 import type { Claims, Records } from "../../src/core/storage.ts";
+import type { Clock } from "../../src/core/clock.ts";
 import type { Json } from "../../src/core/events.ts";
 
-/** The records and claims that several instances share, in memory. Nothing in it expires. */
+/** The records and claims that several instances share, in memory. Claims do not expire. */
 export interface SharedMemory {
   readonly records: Records;
   readonly claims: Claims;
 }
 
-/** Creates an empty {@link SharedMemory}. */
-export function createSharedMemory(): SharedMemory {
-  const values = new Map<string, Json>();
+/** Creates an empty {@link SharedMemory}. @param clock by which records expire; without one they do not */
+export function createSharedMemory(clock?: Pick<Clock, "monotonic">): SharedMemory {
+  const values = new Map<string, { readonly value: Json; readonly expiresAt: number }>();
   const claimed = new Set<string>();
+  const now = (): number => clock?.monotonic() ?? 0;
+  const read = (key: string): Json | undefined => {
+    const found = values.get(key);
+    return found === undefined || found.expiresAt <= now() ? undefined : structuredClone(found.value);
+  };
+  const write = (key: string, value: Json, ttlMs = Infinity): void => {
+    values.set(key, { value: structuredClone(value), expiresAt: now() + ttlMs });
+  };
   return {
     records: {
-      get: (key) => Promise.resolve(structuredClone(values.get(key))),
-      set(key, value) {
-        values.set(key, structuredClone(value));
-        return Promise.resolve();
-      },
-      async update(key, change) {
-        const value = change(structuredClone(values.get(key)));
-        if (value !== undefined) values.set(key, structuredClone(value));
+      get: (key) => Promise.resolve(read(key)),
+      set: async (key, value, ttlMs) => write(key, value, ttlMs),
+      async update(key, change, ttlMs) {
+        const value = change(read(key));
+        if (value !== undefined) write(key, value, ttlMs);
       },
       delete(key) {
         values.delete(key);

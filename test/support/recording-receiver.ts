@@ -27,8 +27,6 @@ export interface RecordingReceiver extends Receiver, ConversationHistory {
   outage: Error | undefined;
   /** `receive` waits for it. */
   gate: Promise<void> | undefined;
-  /** What `isStopping` returns. */
-  isStopped: boolean;
   /** `knows` returns true for these conversations. */
   readonly known: Set<string>;
   readonly retried: string[];
@@ -67,7 +65,6 @@ export function createRecordingReceiver(): RecordingReceiver {
     refusal: undefined,
     outage: undefined,
     gate: undefined,
-    isStopped: false,
     known: new Set(),
     retried: [],
     rerunResult: { kind: "done" },
@@ -149,7 +146,6 @@ export function createRecordingReceiver(): RecordingReceiver {
     },
     placeSettings: async () => receiver.place,
     label: () => Promise.resolve(true),
-    isStopping: () => receiver.isStopped,
     restored: undefined,
     overview: () => Promise.resolve(emptyOverview),
     suggestModels: (query) => receiver.suggestions.filter((id) => id.includes(query)),

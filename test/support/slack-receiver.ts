@@ -147,7 +147,6 @@ export function createSlackReceiver(): SlackReceiver {
       return receiver.place;
     },
     label: () => Promise.resolve(true),
-    isStopping: () => false,
     restored: undefined,
     overview: () => Promise.resolve(emptyOverview),
     suggestModels: () => [],

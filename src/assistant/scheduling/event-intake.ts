@@ -57,7 +57,7 @@ export interface IntakeFacts {
   readonly isCounted: boolean;
   /** Where it is not kept now, it is delivered again, looked up, or sent again by its command. */
   readonly comesAgain: boolean;
-  /** This process begins nothing more, and the event is not to be kept for another one. */
+  /** This process begins nothing more. */
   readonly isClosed: boolean;
   /** Messages that were sent before it may still come. */
   readonly mayOvertake: boolean;
@@ -105,7 +105,7 @@ export function decideIntake(facts: IntakeFacts): Intake {
 
 /**
  * Returns a function that checks whether an event may be answered, accepts it durably and lets its turn
- * begin, also while the process stops. It throws as {@link Receiver.receive} does.
+ * begin. It throws as {@link Receiver.receive} does.
  */
 export function createEventIntake(options: EventIntakeOptions) {
   const { inbox, queue, loop, platforms, limits, tracer, log } = options;
@@ -149,7 +149,7 @@ export function createEventIntake(options: EventIntakeOptions) {
     let facts: IntakeFacts = {
       isCounted: how.isCounted,
       comesAgain,
-      isClosed: loop.isStopping() && how.isForLater !== true,
+      isClosed: loop.isStopping(),
       mayOvertake: mayOvertake(event),
     };
     let result: "accepted" | "duplicate" | undefined;
@@ -217,12 +217,10 @@ export function createEventIntake(options: EventIntakeOptions) {
    * then it is answered, or its author was told before, so that there are no words.
    */
   async function refuse(
-    { key, platform }: IncomingEvent,
+    { key }: IncomingEvent,
     refusal: ParleyError,
     { canResend = false }: ReceiveOptions,
   ): Promise<void> {
-    const isDeliveredToAll = queue.isShared && platforms.get(platform)?.deliversInOrder === "always";
-    if (isDeliveredToAll) await options.clock.sleep(othersFirstMs);
     const isKnown = canResend
       ? (await inbox.read([key])).length > 0
       : (await inbox.refuse(key)) === "duplicate";
@@ -283,9 +281,6 @@ export function createEventIntake(options: EventIntakeOptions) {
     });
   };
 }
-
-/** How long another instance that received the same event has to accept it, in milliseconds. */
-const othersFirstMs = 1000;
 
 /** How long a message waits for earlier ones that other processes may be accepting, in milliseconds. */
 const settleMs = 150;

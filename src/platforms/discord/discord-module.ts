@@ -73,7 +73,7 @@ export const discord = definePlatform({
     },
     DISCORD_SHARD_IDS: {
       schema: shardIds.default([]),
-      description: "the shards of this process (`0,1`), the others being other processes'; empty: all",
+      description: "the shards that this process takes at once (`0,1`), others ten seconds later; empty: all",
       note: "They share one store, and DISCORD_SHARDS is a count.",
     },
     DISCORD_REQUESTS_PER_SECOND: {
@@ -132,7 +132,7 @@ with dots between (docs/discord.md). The checks print the address that invites t
             commands,
             shards: toShardSettings(count, ids),
             requestsPerSecond,
-            claims,
+            isShared: claims.isShared,
             records,
             clock,
             log,

@@ -3,9 +3,9 @@ import type { Clock } from "../../core/clock.ts";
 import type { Command } from "../../core/command.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { ConversationHistory, Platform, Receiver } from "../../core/platform.ts";
-import type { Claims, Records } from "../../core/storage.ts";
+import type { Records } from "../../core/storage.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
-import { systemClock } from "../../support/clock.ts";
+import { inTime, systemClock } from "../../support/clock.ts";
 import { translate } from "../../words/translate.ts";
 import { fromReplyAddress, holdsPosts, maxFileBytesAt } from "./address.ts";
 import { createAttachmentDownload } from "./intake/files.ts";
@@ -17,7 +17,7 @@ import { createDiscordApi } from "./transport/api.ts";
 import { createConnection, type Connection } from "./transport/connection.ts";
 import { createBot, createDirectory } from "./transport/directory.ts";
 import { publicApiUrl } from "./transport/request.ts";
-import { automaticShards, isOwnGuild, type ShardSettings } from "./transport/shards.ts";
+import { automaticShards, type ShardSettings } from "./transport/shards.ts";
 
 /** The options of {@link createDiscordPlatform}. */
 interface DiscordOptions {
@@ -31,23 +31,28 @@ interface DiscordOptions {
   readonly meter?: Meter;
   /** The default is as many as Discord recommends, all in this process. */
   readonly shards?: ShardSettings;
-  /** By default, this process has no others beside it. */
-  readonly claims?: Claims;
+  /** Whether other processes may have the same store. Default false. */
+  readonly isShared?: boolean;
   /** Stores what outlives the process. By default nothing does. */
-  readonly records?: Pick<Records, "get" | "set">;
+  readonly records?: Pick<Records, "get" | "set" | "update">;
   /** Unix milliseconds. The default is the clock's time. */
   readonly now?: () => number;
   /** The default is the time of this process. */
   readonly clock?: Clock | undefined;
 }
 
-const ownClaims: Claims = { isShared: false, claim: () => Promise.resolve(true) };
+const noRecords = {
+  get: () => Promise.resolve(undefined),
+  set: () => Promise.resolve(),
+  update: () => Promise.resolve(),
+};
 
-const noRecords = { get: () => Promise.resolve(undefined), set: () => Promise.resolve() };
+/** How long a pause waits for what was heard before to be accepted. The look-up finds what is not. */
+const settleMs = 2000;
 
 /** Creates Discord as a {@link Platform}. @see docs/discord.md */
 export function createDiscordPlatform(options: DiscordOptions): Platform {
-  const { commands, log, claims = ownClaims, clock = systemClock } = options;
+  const { commands, log, records = noRecords, clock = systemClock } = options;
   const apiUrl = (options.apiUrl ?? publicApiUrl).replace(/(?<!\/)\/+$/, "");
   const now = options.now ?? (() => clock.now());
   const api = createDiscordApi({ ...options, apiUrl, now, clock });
@@ -55,8 +60,8 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
   let connection: Connection | undefined;
   let intake: ReturnType<typeof createIntake> | undefined;
   const stopping = new AbortController();
-  let registration: Promise<void> = Promise.resolve();
-  const directory = createDirectory(api, () => connection?.client(), clock);
+  let registration: Promise<void> | undefined;
+  const directory = createDirectory(api, () => connection?.clients() ?? [], clock);
   const bot = createBot(directory, () => connection);
 
   /** Creates what the platform works with from its start on. */
@@ -66,23 +71,24 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       commands,
       receiver,
       history,
-      records: options.records ?? noRecords,
+      records,
       bot,
       directory,
       plan: () => connection?.plan(),
-      isShared: claims.isShared,
       now,
       signal: stopping.signal,
       clock,
       log,
     });
     return createConnection({
+      api,
       apiUrl,
       token: options.token,
       shards: options.shards ?? automaticShards,
-      onIdentified({ applicationId }, plan) {
-        // All processes register once, since the commands belong to the application.
-        if (isOwnGuild(undefined, plan)) register(applicationId);
+      leases: options.isShared === true ? records : undefined,
+      // The commands belong to the application, so that one of its instances registers them.
+      onFirstShard(applicationId) {
+        registration ??= register(applicationId);
       },
       events: intake.events,
       log,
@@ -91,11 +97,10 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     });
   }
 
-  function register(applicationId: string): void {
-    registration = registerCommands(api, applicationId, commands.values(), log).catch((error: unknown) =>
+  const register = (applicationId: string): Promise<void> =>
+    registerCommands(api, applicationId, commands.values(), log).catch((error: unknown) =>
       log.error({ err: error }, "command registration failed"),
     );
-  }
 
   const readRoom = createRoomReader({
     api,
@@ -139,8 +144,11 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
     },
     delivery: api.scheduler,
     health: () => connection?.health() ?? { state: "connecting" },
-    // Discord delivers everything once to each instance. Messages are kept from now on, and commands refused.
-    pause: () => Promise.resolve(),
+    async pause() {
+      await connection?.handOver();
+      const idle = intake?.idle() ?? Promise.resolve();
+      await inTime(idle, settleMs, { clock });
+    },
     async stop() {
       stopping.abort(new ParleyError("stopping", "the Discord platform is stopping"));
       await intake?.idle();

@@ -36,8 +36,6 @@ export function createIntake(options: {
   readonly directory: Directory;
   /** Returns the shards of this process. */
   readonly plan: () => ShardPlan | undefined;
-  /** Whether other processes with the same store may receive the same events. */
-  readonly isShared: boolean;
   /** Unix milliseconds. */
   readonly now: () => number;
   /** Aborts when the platform stops. */
@@ -139,13 +137,11 @@ export function createIntake(options: {
   const handle = createInteractionHandler({
     api,
     receiver,
-    history,
     commands,
     names: bot.names,
     origins,
     locales,
     notes: bot.notes,
-    isShared: options.isShared,
     now,
     clock,
     log,
@@ -154,7 +150,6 @@ export function createIntake(options: {
     sessionStarted: (shard) => missed.start(shard),
     guildAvailable: (guildId, channelsOf) => missed.guildAvailable(guildId, channelsOf),
     message(message) {
-      messages.noteAnswer(message);
       const pending = missed.pending(message.channel_id);
       if (pending === undefined) messages.take(message);
       else void pending.then(() => messages.take(message));

@@ -2,7 +2,8 @@ import type { GatewayMessageCreateDispatchData } from "discord.js";
 import { isAnswered, type AnswerRule, type SaidBefore } from "../../../core/addressee.ts";
 import type { Clock } from "../../../core/clock.ts";
 import { acceptingNotice, toNotice } from "../../../core/error-messages.ts";
-import { isParleyError, ParleyError, isRefusal } from "../../../core/errors.ts";
+import type { ParleyError } from "../../../core/errors.ts";
+import { isParleyError, isRefusal } from "../../../core/errors.ts";
 import type { Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { createKeyedQueue } from "../../../support/queues.ts";
@@ -46,11 +47,6 @@ interface MessageOptions {
 /** Handles MESSAGE_CREATE events, those of one channel one after another. */
 interface MessageIntake {
   /**
-   * Is called with each message as it comes, also while it waits for a look-up. An answer of another instance
-   * keeps this one from saying that the question is not stored.
-   */
-  noteAnswer(message: GatewayMessageCreateDispatchData): void;
-  /**
    * Takes a message. `isMissed` means that it was sent while the bot was offline, or earlier. The access
    * rules refuse it silently, since the person may have been told before. Contract: must not throw.
    */
@@ -69,8 +65,6 @@ const acceptForMs = 5000;
 const askDiscordForMs = 60_000;
 /** So many messages are known not to be for the bot. */
 const maxAsides = 5000;
-/** While this process stops, another instance has this long to take a message, and answers it sooner. */
-const keepAfterMs = 2000;
 
 export function createMessageIntake(options: MessageOptions): MessageIntake {
   const { api, receiver, channels, events, clock, log } = options;
@@ -80,19 +74,14 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   const busyNotices = createRefusalSchedule(() => clock.monotonic());
   const queue = createKeyedQueue();
   const asides = createRecent(maxAsides);
-  /** The bot's last message that is no reply, by channel. */
-  const lastAnswers = createRecent<string>(1000);
   let enqueued = 0;
   /** The position in the queue at which missed messages of a channel were looked up. */
   const lookedUpAt = createRecent<number>(1000);
   /** The position at which a channel was left to another look-up, which takes all later messages too. */
   const leftAt = createRecent<number>(1000);
-  /** Channels with messages that this process, which is stopping, has left to the next look-up. */
-  const left = new Set<string>();
 
   async function handle(
     given: GatewayMessageCreateDispatchData,
-    takenAt: number,
     isMissed: boolean,
     position: number,
   ): Promise<void> {
@@ -103,27 +92,19 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       await receivePatiently(
         async () => {
           if (isMissed || (await isInOrder(message.channel_id, position)))
-            return await accept(message, names, takenAt, known);
-          enqueue(message, takenAt, isMissed);
+            return await accept(message, names, known);
+          enqueue(message, isMissed);
           return "duplicate";
         },
-        // A process that is stopping leaves the message to the next look-up.
-        {
-          forMs: acceptForMs,
-          whileUnreachableForMs: receiver.isStopping() ? 0 : askDiscordForMs,
-          signal: options.signal,
-          clock,
-        },
+        { forMs: acceptForMs, whileUnreachableForMs: askDiscordForMs, signal: options.signal, clock },
       );
     } catch (error) {
       if (isRefusal(error)) return await tellPrivately(message, error, isMissed);
+      // Whoever hears the shard next looks it up.
+      if (isParleyError(error, "stopping") || options.signal.aborted)
+        return log.info({ message: message.id }, "message left for the next look-up");
       logNotAccepted("message", { message: message.id }, error);
       const isTransient = isOutage(error);
-      if ((isTransient || options.signal.aborted) && receiver.isStopping()) {
-        left.add(message.channel_id);
-        // This process cannot learn whether it was accepted. Its next start or another instance looks it up.
-        return log.info({ message: message.id }, "message left for the next look-up");
-      }
       // Its author may have been told or answered long ago.
       if (isTransient && isMissed) {
         // Later ones of this look-up are left to the next one too, so that their order stays.
@@ -137,9 +118,8 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
       if (isForBot !== true) return;
       // The look-up finds it when the store responds again.
       if (isTransient) options.lookUpLater(message);
-      // Discord does not deliver it again, so that the person must be told, unless another instance has
-      // answered.
-      if (!isParleyError(error, "store-unavailable") || !isBeingAnswered(message)) await tell(message, error);
+      // Discord does not deliver it again, so that the person must be told.
+      await tell(message, error);
     }
   }
 
@@ -166,24 +146,21 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     lookedUpAt.set(channelId, (enqueued += 1));
   }
 
-  function enqueue(message: GatewayMessageCreateDispatchData, takenAt: number, isMissed: boolean): void {
+  function enqueue(message: GatewayMessageCreateDispatchData, isMissed: boolean): void {
     const position = (enqueued += 1);
     const handleInOrder = async (): Promise<void> => {
       const isLeft = isMissed && position <= (leftAt.get(message.channel_id) ?? 0);
       if (isLeft) return;
-      const language = options.languageOf(message);
-      await inLanguage(language, () => handle(message, takenAt, isMissed, position));
+      await inLanguage(options.languageOf(message), () => handle(message, isMissed, position));
     };
     void queue
       .run(message.channel_id, handleInOrder)
       .catch((error: unknown) => log.error({ message: message.id, err: error }, "message handling failed"));
   }
 
-  /** Accepts a message. A process that is stopping lets another instance go first, or the next start. */
   async function accept(
     message: GatewayMessageCreateDispatchData,
     names: Names,
-    takenAt: number,
     known: { isEvent: boolean },
   ): Promise<"accepted" | "duplicate"> {
     const event = await events.toEvent(message, names);
@@ -194,10 +171,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     }
     asides.delete(message.id);
     known.isEvent = true;
-    // The next look-up must find it after those.
-    if (left.has(message.channel_id)) throw new ParleyError("store-unavailable", "an earlier one was left");
-    if (receiver.isStopping()) await clock.sleep(Math.max(0, takenAt + keepAfterMs - clock.monotonic()));
-    const result = await receiver.receive(event, { isForLater: true });
+    const result = await receiver.receive(event);
     if (event.inRoom !== true) channels.open(event.conversationId);
     return result;
   }
@@ -223,17 +197,6 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     if (isAddressed) await refusals.tell(message, error);
   }
 
-  /** Whether another instance has posted an answer after the message. The notices of refusals are replies. */
-  function isBeingAnswered({ id, channel_id: channelId }: GatewayMessageCreateDispatchData): boolean {
-    // The thread that is opened for a message has its id.
-    return [channelId, id].some((one) => BigInt(lastAnswers.get(one) ?? 0) > BigInt(id));
-  }
-
-  function noteAnswer(message: GatewayMessageCreateDispatchData): void {
-    const isOwn = message.author.id === options.names(message.guild_id).botId;
-    if (isOwn && message.message_reference === undefined) lastAnswers.set(message.channel_id, message.id);
-  }
-
   /**
    * Whether it is for the bot, as far as is known without the store. `undefined`: in people's thread, or to
    * others.
@@ -254,10 +217,9 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
   }
 
   return {
-    noteAnswer,
     take(message, { isMissed = false } = {}) {
       if (isMissed) noteLookUp(message.channel_id);
-      enqueue(message, clock.monotonic(), isMissed);
+      enqueue(message, isMissed);
     },
     wasAside: (messageId) => asides.has(messageId),
     caughtUp: (channelId) => queue.run(channelId, () => Promise.resolve()),
@@ -312,7 +274,7 @@ function createRefusalNotices(
           await api.createMessage(channelId, toReplyOnce(id, notice));
           return;
         }
-        // Every instance that has the message tells it, and Discord takes one message with this nonce.
+        // While a shard changes hands two instances tell it, and Discord takes one with this nonce.
         const where = `https://discord.com/channels/${guildId}/${channelId}/${id}`;
         const isSent = await api.tellDirectly(author.id, {
           ...toSentence(`${notice}\n${translate("discord.about", { address: where })}`),

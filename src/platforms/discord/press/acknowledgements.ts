@@ -1,5 +1,4 @@
 import { InteractionResponseType, type APIMessage, type RawFile, type APIInteraction } from "discord.js";
-import type { Clock } from "../../../core/clock.ts";
 import { toNotice } from "../../../core/error-messages.ts";
 import { isParleyError } from "../../../core/errors.ts";
 import type { Log } from "../../../core/telemetry.ts";
@@ -9,16 +8,8 @@ import { type DiscordContent, toPrivateSentence } from "../reply/content.ts";
 import { readMessages } from "../reply/destination.ts";
 import { errorCodes, discordCode } from "../errors.ts";
 
-/**
- * When something is refused, after its interaction has come. Another instance may accept it, and acknowledges
- * it before then. Discord's deadline is three seconds.
- */
-const refuseAfterMs = 2000;
-
-/** Acknowledges interactions. All instances with the token receive each, and Discord takes one response. */
+/** Acknowledges interactions. While a shard changes hands two hear each, and Discord takes one response. */
 export interface Acknowledgements {
-  /** Notes that the interaction has come now. */
-  arrived(interaction: Pick<APIInteraction, "id">): void;
   /**
    * Sends a response. Returns whether Discord took it, which it does not where it came second or too late.
    * Contract: must not throw.
@@ -27,37 +18,23 @@ export interface Acknowledgements {
   send(interaction: Pick<APIInteraction, "id" | "token">, body: unknown): Promise<boolean>;
   /** Tells only the person something. Returns as {@link send}. */
   tell(interaction: Pick<APIInteraction, "id" | "token">, text: string): Promise<boolean>;
-  /**
-   * Tells only the person why the interaction is refused. Wrong input and what the rules forbid are told at
-   * once. Where there are several instances, everything else is told two seconds after the interaction has
-   * come, unless another instance has responded. With `isAtOnce` there is no wait.
-   */
-  refuse(
-    interaction: Pick<APIInteraction, "id" | "token">,
-    error: unknown,
-    options?: { readonly isAtOnce?: boolean },
-  ): Promise<void>;
+  /** Tells only the person why the interaction is refused. */
+  refuse(interaction: Pick<APIInteraction, "id" | "token">, error: unknown): Promise<void>;
 }
 
 export function createAcknowledgements(options: {
   readonly api: Pick<DiscordApi, "respond">;
-  /** Whether other processes with the same store may receive each interaction too. */
-  readonly isShared: boolean;
   readonly log: Log;
-  readonly clock: Clock;
 }): Acknowledgements {
-  const { api, isShared, log, clock } = options;
-  const arrivals = new WeakMap<object, number>();
+  const { api, log } = options;
 
   async function send(interaction: Pick<APIInteraction, "id" | "token">, body: unknown): Promise<boolean> {
     try {
       await api.respond(interaction.id, interaction.token, body);
       return true;
     } catch (error) {
-      const fields = { interaction: interaction.id, err: error };
-      if (discordCode(error) === errorCodes.alreadyAcknowledged)
-        log.debug(fields, "interaction already acknowledged by another instance");
-      else log.warn(fields, "interaction not acknowledged");
+      if (discordCode(error) !== errorCodes.alreadyAcknowledged)
+        log.warn({ interaction: interaction.id, err: error }, "interaction not acknowledged");
       return false;
     }
   }
@@ -69,21 +46,12 @@ export function createAcknowledgements(options: {
     });
 
   return {
-    arrived: (interaction) => void arrivals.set(interaction, clock.monotonic()),
     send,
     tell,
-    async refuse(interaction, error, { isAtOnce = false } = {}) {
-      const now = clock.monotonic();
-      const waitMs = (arrivals.get(interaction) ?? now) + refuseAfterMs - now;
-      if (isShared && !isUnanimous(error) && !isAtOnce && waitMs > 0) await clock.sleep(waitMs);
+    async refuse(interaction, error) {
       await tell(interaction, toNotice(error));
     },
   };
-}
-
-/** Whether every instance refuses it: each reads the same input and the same rules in the same way. */
-function isUnanimous(error: unknown): boolean {
-  return isParleyError(error, "invalid-option") || isParleyError(error, "access-denied");
 }
 
 /** Returns what authorizes requests about an interaction's messages. */

@@ -16,7 +16,7 @@ import { freeTextOption, type Command, type Option } from "../../../core/command
 import { acceptingNotice, toNotice } from "../../../core/error-messages.ts";
 import { isParleyError } from "../../../core/errors.ts";
 import type { RawOption, CommandCall } from "../../../core/events.ts";
-import type { ConversationHistory, Receiver } from "../../../core/platform.ts";
+import type { Receiver } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inTime } from "../../../support/clock.ts";
 import { translate } from "../../../words/translate.ts";
@@ -28,8 +28,6 @@ import { privateFlags, toSentence } from "../reply/content.ts";
 
 /** When a call that is not accepted yet is acknowledged with words. Discord's deadline is three seconds. */
 const slowAfterMs = 2000;
-/** How long the store is asked then what has become of a known call, in milliseconds. */
-const maxAskMs = 300;
 /** How long accepting a call is tried. The notice says two minutes. */
 const acceptForMs = 100_000;
 
@@ -43,22 +41,20 @@ type Interaction = Pick<APIInteraction, "id" | "token" | "application_id">;
 export function createCallIntake(options: {
   readonly api: Pick<DiscordApi, "deleteFollowUp" | "editFollowUp" | "expect" | "followUp">;
   readonly receiver: Pick<Receiver, "receive">;
-  readonly history: Pick<ConversationHistory, "conversationOf">;
   readonly acknowledgements: Acknowledgements;
   readonly clock: Clock;
   readonly log: Log;
 }): (interaction: Interaction, call: CommandCall, spentMs?: number) => Promise<void> {
-  const { api, receiver, history, acknowledgements, clock, log } = options;
+  const { api, receiver, acknowledgements, clock, log } = options;
   const logNotAccepted = createNotAcceptedLog(log, clock);
 
   /** Resolves to whether Discord took the notice that the call is not accepted yet. */
   async function acknowledge(
     interaction: Interaction,
-    { key, isPrivate }: CommandCall,
+    { isPrivate }: CommandCall,
     receiving: Promise<"accepted" | "duplicate">,
     leftMs: number,
   ): Promise<boolean> {
-    const lateAt = clock.monotonic() + leftMs;
     const settled = Promise.allSettled([receiving]).then(([result]) => result);
     const result = await inTime(settled, leftMs, { clock });
     if (result === undefined) {
@@ -68,32 +64,14 @@ export function createCallIntake(options: {
       });
     }
     if (result.status === "rejected") {
-      await acknowledgements.refuse(interaction, result.reason, { isAtOnce: true });
+      await acknowledgements.refuse(interaction, result.reason);
       return false;
-    }
-    // The instance that accepted it responds, unless it has crashed in between.
-    if (result.value === "duplicate") {
-      await clock.sleep(Math.max(0, lateAt - clock.monotonic()));
-      // What was refused is never answered, so that a placeholder would stay.
-      if (await wasRefused(key)) return false;
     }
     await acknowledgements.send(interaction, {
       type: ResponseType.DeferredChannelMessageWithSource,
       ...(isPrivate ? { data: { flags: MessageFlags.Ephemeral } } : {}),
     });
     return false;
-  }
-
-  /**
-   * Whether another instance has refused a known call. It counts as accepted where the store does not say.
-   */
-  async function wasRefused(key: string): Promise<boolean> {
-    const looking = history.conversationOf(key).then(
-      (conversation) => ({ conversation }),
-      () => undefined,
-    );
-    const found = await inTime(looking, maxAskMs, { clock });
-    return found !== undefined && found.conversation === undefined;
   }
 
   return async (interaction, call, spentMs = 0) => {

@@ -9,13 +9,13 @@ import type { Clock } from "../../../core/clock.ts";
 import { goneNotice, toNotice } from "../../../core/error-messages.ts";
 import { ParleyError, isRefusal } from "../../../core/errors.ts";
 import type { ActionCall, Press, PressResult } from "../../../core/press.ts";
-import type { Receiver } from "../../../core/platform.ts";
+import type { Receiver, ReplyFile } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inTime } from "../../../support/clock.ts";
 import { translate } from "../../../words/translate.ts";
 import { tokenOf, type Acknowledgements } from "./acknowledgements.ts";
 import type { DiscordApi } from "../transport/api.ts";
-import { toPrivateMessages, toPrivateSentence, toActionId } from "../reply/content.ts";
+import { toPrivateMessages, toPrivateSentence, toActionId, type DiscordContent } from "../reply/content.ts";
 import {
   formOfFixButton,
   formOfModal,
@@ -31,64 +31,6 @@ type Interaction = APIMessageComponentInteraction | APIModalSubmitInteraction;
 /** Returns the person who used a button, menu or form. @throws ParleyError where it cannot be looked up */
 type ToActor = (interaction: Interaction) => Promise<Actor>;
 
-/**
- * Handles clicks on the buttons that change a reply (Retry, confirm, Stop, Regenerate, Continue) or rate it,
- * and forms that change one: acknowledges the click and calls the receiver. Problems are told to the person
- * alone.
- */
-export function createButtonHandler(options: {
-  readonly api: Pick<DiscordApi, "followUp">;
-  readonly acknowledgements: Acknowledgements;
-  readonly receiver: Receiver;
-  readonly toActor: ToActor;
-  readonly log: Log;
-}): (interaction: Interaction, press: Press) => Promise<void> {
-  const { api, acknowledgements, receiver, log } = options;
-
-  /** Resolves to what the person is told, or to `undefined` where they see the result. */
-  async function run(press: Press, by: Actor): Promise<string | undefined> {
-    const result = await receiver.press(press, by);
-    switch (result.kind) {
-      case "told":
-        return result.markdown;
-      case "problems":
-        return Object.values(result.problems).join("\n");
-      case "gone":
-        return goneNotice(press.kind);
-      case "done":
-        return undefined;
-      case "files":
-      case "form":
-      case "call":
-        throw new ParleyError(
-          "internal",
-          `a press of ${press.kind} changes the reply and asks for a ${result.kind}`,
-        );
-    }
-  }
-
-  return async (interaction, press) => {
-    // A process that is stopping can still stop an answer, because that only sets a mark.
-    if (receiver.isStopping() && press.kind !== "stop")
-      return acknowledgements.refuse(interaction, new ParleyError("stopping", "the process is stopping"));
-    // One of several instances handles a click: the one whose response Discord takes.
-    const isOurs = await acknowledgements.send(interaction, {
-      type: ResponseType.DeferredMessageUpdate,
-    });
-    if (!isOurs) return;
-    let problem: string | undefined;
-    try {
-      problem = await run(press, await options.toActor(interaction));
-    } catch (error) {
-      if (isRefusal(error))
-        log.info({ interaction: interaction.id, code: error.code }, "button click refused");
-      else log.error({ interaction: interaction.id, err: error }, "button click not handled");
-      problem = toNotice(error);
-    }
-    if (problem !== undefined) await api.followUp(tokenOf(interaction), toPrivateSentence(problem));
-  };
-}
-
 /** How long a result is waited for. Discord's deadline is three seconds. */
 const answerWithinMs = 2000;
 
@@ -96,7 +38,7 @@ const answerWithinMs = 2000;
 interface ActionHandlerOptions {
   readonly api: Pick<DiscordApi, "followUp">;
   readonly acknowledgements: Acknowledgements;
-  readonly receiver: Pick<Receiver, "press" | "isStopping">;
+  readonly receiver: Pick<Receiver, "press">;
   readonly toActor: ToActor;
   /** Makes a call of its own from what an action asks for, and answers it within the rest of the deadline. */
   readonly takeCall: (interaction: Interaction, call: ActionCall, spentMs: number) => Promise<void>;
@@ -105,53 +47,39 @@ interface ActionHandlerOptions {
 }
 
 /**
- * Handles clicks on the buttons below answers, and what is submitted with their forms. The response is the
- * result, which only the person sees, or a call. All instances handle each click, and Discord takes one
- * response.
+ * Handles clicks on the buttons of replies, and what is submitted with their forms. The response is the
+ * result, which only the person sees, or a call. A result that takes longer follows a mere acknowledgement.
  */
 export function createActionHandler(
   options: ActionHandlerOptions,
 ): (interaction: Interaction, press: Press) => Promise<void> {
-  const { acknowledgements, receiver, clock, log } = options;
+  const { api, acknowledgements, receiver, clock, log } = options;
 
-  /** @throws ParleyError also where there is no result within Discord's deadline */
-  async function run(interaction: Interaction, press: Press): Promise<PressResult> {
-    const running = options.toActor(interaction).then((by) => receiver.press(press, by));
-    const result = await inTime(running, answerWithinMs, { clock });
-    if (result === undefined)
-      throw new ParleyError("store-unavailable", "no result within Discord's deadline");
-    return result;
-  }
-
-  async function tellAll(
+  /** Shows something to the person alone. Returns whether Discord took it. */
+  async function show(
     interaction: Interaction,
-    told: Extract<PressResult, { kind: "told" }>,
-  ): Promise<void> {
-    const [first, ...others] = toPrivateMessages(told);
-    const isOurs = await acknowledgements.send(interaction, {
-      type: ResponseType.ChannelMessageWithSource,
-      data: first,
-    });
-    if (!isOurs) return;
-    for (const content of others) await options.api.followUp(tokenOf(interaction), content);
+    contents: readonly DiscordContent[],
+    isLate: boolean,
+  ): Promise<boolean> {
+    const [first, ...others] = contents;
+    const response = { type: ResponseType.ChannelMessageWithSource, data: first };
+    if (!isLate && !(await acknowledgements.send(interaction, response))) return false;
+    for (const content of isLate ? contents : others) await api.followUp(tokenOf(interaction), content);
+    return true;
   }
 
   /** Discord's response takes no files, so they follow it. */
-  async function giveFiles(
-    interaction: Interaction,
-    { markdown, files }: Extract<PressResult, { kind: "files" }>,
-  ): Promise<void> {
-    if (!(await acknowledgements.tell(interaction, markdown))) return;
+  async function giveFiles(interaction: Interaction, files: readonly ReplyFile[]): Promise<void> {
     const token = tokenOf(interaction);
     const maxBytes = interaction.attachment_size_limit;
     try {
       await createUploads(undefined).run(files, maxBytes, async (batch) => {
         const content = { ...toPrivateSentence(""), content: "" };
-        return (await options.api.followUp(token, withAltTexts(content, batch), { files: batch })).id;
+        return (await api.followUp(token, withAltTexts(content, batch), { files: batch })).id;
       });
     } catch (error) {
       log.warn({ interaction: interaction.id, err: error }, "files of a press not shown");
-      await options.api.followUp(token, toPrivateSentence(toNotice(error)));
+      await api.followUp(token, toPrivateSentence(toNotice(error)));
     }
   }
 
@@ -159,52 +87,60 @@ export function createActionHandler(
     interaction: Interaction,
     { kind, key }: Press,
     result: PressResult,
-    spentMs: number,
+    { spentMs, isLate }: { readonly spentMs: number; readonly isLate: boolean },
   ): Promise<void> {
+    const tell = (text: string): Promise<boolean> => show(interaction, [toPrivateSentence(text)], isLate);
     switch (result.kind) {
       case "told":
-        await tellAll(interaction, result);
+        await show(interaction, toPrivateMessages(result), isLate);
         return;
       case "files":
-        await giveFiles(interaction, result);
+        if (await tell(result.markdown)) await giveFiles(interaction, result.files);
         return;
       case "gone":
-        await acknowledgements.tell(interaction, goneNotice(kind));
+        await tell(goneNotice(kind));
         return;
       case "problems":
-        await acknowledgements.tell(interaction, Object.values(result.problems).join("\n"));
+        await tell(Object.values(result.problems).join("\n"));
         return;
       case "form":
-        await acknowledgements.send(interaction, {
-          type: ResponseType.Modal,
-          data: { ...toFormModal(result.form, {}), custom_id: toActionId(kind, key) },
-        });
-        return;
       case "call":
-        await options.takeCall(interaction, result.call, spentMs);
+        // Both are the response, for which it is too late then.
+        if (isLate) throw new ParleyError("store-unavailable", "no result within Discord's deadline");
+        if (result.kind === "call") await options.takeCall(interaction, result.call, spentMs);
+        else
+          await acknowledgements.send(interaction, {
+            type: ResponseType.Modal,
+            data: { ...toFormModal(result.form, {}), custom_id: toActionId(kind, key) },
+          });
         return;
       case "done":
-        await acknowledgements.send(interaction, { type: ResponseType.DeferredMessageUpdate });
+        if (!isLate) await acknowledgements.send(interaction, { type: ResponseType.DeferredMessageUpdate });
     }
   }
 
   return async (interaction, press) => {
-    if (receiver.isStopping())
-      return acknowledgements.refuse(interaction, new ParleyError("stopping", "the process is stopping"));
     const startedAt = clock.monotonic();
-    let result: PressResult;
+    const running = options.toActor(interaction).then((by) => receiver.press(press, by));
+    let isLate = false;
     try {
-      result = await run(interaction, press);
+      let result = await inTime(running, answerWithinMs, { clock });
+      if (result === undefined) {
+        isLate = await acknowledgements.send(interaction, { type: ResponseType.DeferredMessageUpdate });
+        result = await running;
+        if (!isLate) return;
+      }
+      await respond(interaction, press, result, { spentMs: clock.monotonic() - startedAt, isLate });
     } catch (error) {
-      log.info({ interaction: interaction.id, err: error }, "button below an answer not handled");
-      await acknowledgements.tell(interaction, toNotice(error));
-      return;
+      const fields = { interaction: interaction.id, err: error };
+      if (isRefusal(error)) log.info(fields, "button click refused");
+      else log.error(fields, "button click not handled");
+      await show(interaction, [toPrivateSentence(toNotice(error))], isLate);
     }
-    await respond(interaction, press, result, clock.monotonic() - startedAt);
   };
 }
 
-/** Opens and submits forms. Every instance does so with each interaction: saving twice changes nothing. */
+/** Opens and submits forms. */
 interface FormClicks {
   /** Whether somebody clicked a form's select or button. */
   isForm(interaction: APIMessageComponentInteraction): boolean;

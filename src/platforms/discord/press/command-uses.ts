@@ -143,8 +143,6 @@ export function createCommandUses(options: {
         isDeleted
           ? new ParleyError("attachment-gone", "the message was deleted", gone)
           : withPermission(error, "Read Message History"),
-        // The time for another instance's answer has passed.
-        { isAtOnce: !isDeleted },
       );
     }
     await run(interaction, command, { options: given, subject: toSubject(message, interaction) });
@@ -166,7 +164,7 @@ export function createCommandUses(options: {
     const call = toCall(interaction, command, resolved, input.subject);
     const [origin] = await Promise.allSettled([options.origins.ofInteraction(interaction)]);
     if (origin.status === "fulfilled") await takeCall(interaction, { ...call, origin: origin.value });
-    else await acknowledgements.refuse(interaction, origin.reason, { isAtOnce: true });
+    else await acknowledgements.refuse(interaction, origin.reason);
   }
 
   function isOwnThread({ channel, guild_id: guildId }: Call): boolean {

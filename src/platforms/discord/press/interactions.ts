@@ -15,9 +15,9 @@ import { ParleyError } from "../../../core/errors.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inLanguage } from "../../../words/translate.ts";
 import { toLanguage } from "../../../words/languages.ts";
-import type { ConversationHistory, Receiver } from "../../../core/platform.ts";
-import { isForOneProcess, type ActionCall, type Press } from "../../../core/press.ts";
-import { createActionHandler, createButtonHandler, createFormClicks } from "./clicks.ts";
+import type { Receiver } from "../../../core/platform.ts";
+import type { ActionCall, Press } from "../../../core/press.ts";
+import { createActionHandler, createFormClicks } from "./clicks.ts";
 import { createAcknowledgements } from "./acknowledgements.ts";
 import type { DiscordApi } from "../transport/api.ts";
 import { createCallIntake } from "./call-intake.ts";
@@ -36,7 +36,6 @@ interface InteractionOptions {
     "followUp" | "editFollowUp" | "deleteFollowUp" | "expect" | "respond" | "getMessage" | "getMember"
   >;
   readonly receiver: Receiver;
-  readonly history: Pick<ConversationHistory, "conversationOf">;
   readonly commands: ReadonlyMap<string, Command>;
   readonly names: (guildId: string | undefined) => Names;
   readonly origins: Pick<Origins, "ofInteraction">;
@@ -45,8 +44,6 @@ interface InteractionOptions {
   readonly notes: () => Readonly<Record<string, string>>;
   /** Unix milliseconds. */
   readonly now: () => number;
-  /** Whether other processes with the same store may receive each interaction too. */
-  readonly isShared: boolean;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -59,7 +56,6 @@ export function createInteractionHandler(given: InteractionOptions) {
   const { log } = given;
   const acknowledgements = createAcknowledgements(given);
   const options = { ...given, acknowledgements };
-  const click = createButtonHandler({ ...options, toActor });
   const takeCall = createCallIntake(options);
   const uses = createCommandUses({ ...options, takeCall });
   const act = createActionHandler({ ...options, toActor, takeCall: takeActionCall });
@@ -67,7 +63,6 @@ export function createInteractionHandler(given: InteractionOptions) {
   const nameMentions = createTypedTexts(options);
 
   return function handle(interaction: APIInteraction): Promise<void> {
-    acknowledgements.arrived(interaction);
     if (!("locale" in interaction)) return handleInLanguage(interaction);
     const user = interaction.member?.user ?? interaction.user;
     if (user !== undefined) options.locales.note(user.id, interaction.locale);
@@ -82,7 +77,7 @@ export function createInteractionHandler(given: InteractionOptions) {
       log.error({ interaction: interaction.id, err: error }, "interaction handling failed");
       // Only choices can be answered to what somebody types.
       if (interaction.type !== InteractionType.ApplicationCommandAutocomplete)
-        await acknowledgements.refuse(interaction, error, { isAtOnce: true });
+        await acknowledgements.refuse(interaction, error);
     }
   }
 
@@ -117,9 +112,7 @@ export function createInteractionHandler(given: InteractionOptions) {
   ): Promise<void> {
     if (pressedHere === undefined) return;
     const isPrivate = ((interaction.message?.flags ?? 0) & MessageFlags.Ephemeral) !== 0;
-    const press = { ...pressedHere, isPrivate };
-    // What changes nothing may be done by every instance, and is answered by the fastest.
-    await (isForOneProcess(press) ? click : act)(interaction, press);
+    await act(interaction, { ...pressedHere, isPrivate });
   }
 
   async function toActor(

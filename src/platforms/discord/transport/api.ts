@@ -2,9 +2,11 @@ import {
   Routes,
   makeURLSearchParams,
   type APIChannel,
+  type APIGatewayBotInfo,
   type APIGuildMember,
   type APIMessage,
   type APIThreadChannel,
+  type APIUser,
   type RawFile,
   type REST,
   type RESTPatchAPIChannelMessageJSONBody,
@@ -219,6 +221,12 @@ function createPlaceRequests({ rest, send }: Surroundings) {
   return {
     getChannel: (channelId: string): Promise<APIChannel> =>
       send(asked("read", "read a channel", channelId), () => rest.get(Routes.channel(channelId))),
+    /** Returns the bot's own user. */
+    getSelf: (): Promise<APIUser> =>
+      send(asked("read", "read the bot's user", "self"), () => rest.get(Routes.user())),
+    /** Returns how many shards Discord recommends, and how many sessions may begin at once. */
+    getGateway: (): Promise<APIGatewayBotInfo> =>
+      send(asked("read", "read the gateway's limits", "gateway"), () => rest.get(Routes.gatewayBot())),
     /** Lists the first `limit` servers of the bot (1 to 200) after an id, in the order of their ids. */
     listGuilds: (query: {
       readonly after?: string | undefined;

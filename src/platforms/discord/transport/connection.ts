@@ -1,130 +1,320 @@
+import { GatewayDispatchEvents, type Client, type GatewayReadyDispatchData } from "discord.js";
 import type { Clock } from "../../../core/clock.ts";
-import { ParleyError } from "../../../core/errors.ts";
+import { isParleyError, ParleyError } from "../../../core/errors.ts";
 import type { PlatformHealth } from "../../../core/platform.ts";
+import type { Records } from "../../../core/storage.ts";
 import type { Log } from "../../../core/telemetry.ts";
-import { sleepUnlessAborted } from "../../../support/clock.ts";
+import type { DiscordApi } from "./api.ts";
 import { dropLeftGuilds } from "./directory.ts";
-import { unauthorized } from "../errors.ts";
 import { dispatchEvent, type ConnectionEvents } from "./gateway-events.ts";
-import { shardOf, type Shard, type ShardPlan, type ShardSettings } from "./shards.ts";
-import { toRestOptions, warnOfRefusals } from "./request.ts";
 import {
-  DiscordjsErrorCodes,
-  Events,
-  GatewayCloseCodes,
-  GatewayDispatchEvents,
-  Client,
-  type GatewayDispatchPayload,
-  type GatewayReadyDispatchData,
-  GatewayIntentBits,
-  Options,
-  SimpleShardingStrategy,
-  type ClientOptions,
-} from "discord.js";
+  createInstanceName,
+  createShardLease,
+  lookEveryMs,
+  renewEveryMs,
+  type ShardLease,
+} from "./shard-lease.ts";
+import {
+  createShardSession,
+  isDisallowedIntents,
+  toConnectError,
+  type ShardSession,
+} from "./shard-session.ts";
+import { shardOf, toShardPlan, type ShardPlan, type ShardSettings } from "./shards.ts";
 
 const contentsRefused =
   "disallowed intents: turn on the Message Content Intent in the developer portal. Until then the bot reads direct messages and mentions only";
 
-/** How long closing waits for Discord to answer. */
-const closeWithinMs = 2000;
+/** Discord's pause between two sessions, divided by how many may begin at once. */
+const identifyEveryMs = 5000;
+/** An instance waits this long for each shard that it has before it takes a free one, so that they spread. */
+const spreadMs = 500;
+/** How long a shard that is listed for other instances may be without one. */
+const othersAwayMs = 10_000;
+/** How long a shard that was not connected is left alone. */
+const againAfterMs = 5500;
+/** How long an offered shard waits for an instance that connects, and then for the connection. */
+const offerMs = { untilAnswered: 1500, untilTaken: 5000 };
+/** How often the holder of an offered shard looks whether it is taken. */
+const offerLookMs = 200;
 
-/** The bot's user and application. */
+/** The bot's user. */
 interface Identity {
   readonly botId: string;
   readonly botName: string;
   readonly botNames: readonly string[];
-  readonly applicationId: string;
 }
 
 /** The options of {@link createConnection}. */
-interface ConnectionOptions extends ClientSettings {
+interface ConnectionOptions {
   readonly token: string;
-  /** Is called when the bot is known, before any event. `plan` says which shards this process runs. */
-  readonly onIdentified: (identity: Identity, plan: ShardPlan) => void;
+  readonly apiUrl: string;
+  readonly api: Pick<DiscordApi, "getGateway" | "getSelf">;
+  readonly shards: ShardSettings;
+  /** Holds the leases of the shards. `undefined` where no other process has the store. */
+  readonly leases: Pick<Records, "get" | "update"> | undefined;
+  /** Is called when the first shard is heard here, with the application's id. */
+  readonly onFirstShard: (applicationId: string) => void;
   readonly events: ConnectionEvents;
   readonly clock: Clock;
+  readonly log: Log;
   /** Aborts the attempts to connect. */
   readonly signal: AbortSignal;
 }
 
-/** The connection to Discord's gateway, with one for each shard that this process runs. */
+/** The connection to Discord's gateway. One instance of several hears a shard, the others stand by. */
 export interface Connection {
-  /** Returns `undefined` before the first shard has identified. No event is passed on before that. */
+  /** Returns `undefined` before Discord has told it. No event is passed on before that. */
   identity(): Identity | undefined;
-  /** Returns `undefined` before the number of shards is known. */
+  /** Returns the shards that are heard here, or `undefined` before the number of shards is known. */
   plan(): ShardPlan | undefined;
-  /** Returns the client that started a session last. */
-  client(): Client | undefined;
+  /** Returns the clients of the shards that are heard here. */
+  clients(): readonly Client[];
+  /** Whether messages that do not mention the bot have their content. */
+  readsContents(): boolean;
   health(): PlatformHealth;
   /**
-   * Resolves when all shards are connected. Where the application does not have the Message Content Intent,
-   * they are connected without it. It may be called again after it has failed.
+   * Resolves when each shard is connected, or another instance has it. Where the application does not have
+   * the Message Content Intent, they are connected without it. It may be called again after it has failed.
    * @throws ParleyError `platform-unauthorized`, `platform-unreachable`, or `config` where the shards do not
    *   fit
    */
   open(): Promise<void>;
+  /** Leaves the shards to another instance where there is one, and hears nothing more. */
+  handOver(): Promise<void>;
   close(): Promise<void>;
 }
 
+/** A shard as this instance knows it. */
+interface KnownShard {
+  readonly id: number;
+  readonly lease: ShardLease | undefined;
+  /** Whether this instance runs it before it is without a holder for long. */
+  readonly isOwn: boolean;
+  session?: ShardSession | undefined;
+  /** Whether this instance holds the lease, and so renews it. */
+  isHeld: boolean;
+  /** Who else holds it. */
+  holder?: string | undefined;
+  /** Discord refuses it until something is changed. */
+  failure?: PlatformHealth;
+  /** It is left alone until then, by the steady clock. */
+  notBefore: number;
+  /** Since when nobody was seen to hold it. */
+  freeSince?: number | undefined;
+}
+
 export function createConnection(options: ConnectionOptions): Connection {
-  const { log, signal, events } = options;
-  let client: Client | undefined;
+  const { api, clock, log, signal, events } = options;
+  const self = createInstanceName();
   let identity: Identity | undefined;
   let failure: PlatformHealth | undefined;
-  let session: Session | undefined;
+  let hasContentIntent = true;
+  let count: number | undefined;
+  let identifyMs = identifyEveryMs;
+  let identifiedAt = Number.NEGATIVE_INFINITY;
+  let shards: readonly KnownShard[] = [];
+  const leaving = new AbortController();
+  const stopped = AbortSignal.any([signal, leaving.signal]);
+  const ends: (() => void)[] = [];
+  let looking: Promise<void> | undefined;
 
-  function onReady(
-    started: Session,
-    shardId: number,
-    { user, application, guilds }: GatewayReadyDispatchData,
-  ): void {
-    const plan = started.plan() as ShardPlan;
-    const shard: Shard = { id: shardId, has: (guildId) => shardOf(guildId, plan.count) === shardId };
-    client = started.client;
-    dropLeftGuilds(client, shardId, new Set(guilds.map(({ id }) => id)));
-    if (identity === undefined) {
-      identity = {
-        botId: user.id,
-        botName: user.global_name ?? user.username,
-        botNames: [...new Set([user.global_name ?? user.username, user.username])],
-        applicationId: application.id,
-      };
-      options.onIdentified(identity, plan);
-    }
-    events.sessionStarted(shard);
+  const heard = (): KnownShard[] => shards.filter(({ session }) => session !== undefined);
+
+  function onReady(shard: KnownShard, { application, guilds }: GatewayReadyDispatchData): void {
+    const { id, session } = shard;
+    if (session !== undefined) dropLeftGuilds(session.client, id, new Set(guilds.map((one) => one.id)));
+    if (id === 0) options.onFirstShard(application.id);
+    events.sessionStarted({ id, has: (guildId) => shardOf(guildId, count ?? 1) === id });
   }
 
-  async function openWith(hasContentIntent: boolean): Promise<void> {
-    const opened = createSession({
+  /** Asks Discord who the bot is and how many shards there are. */
+  async function prepare(): Promise<void> {
+    if (count !== undefined) return;
+    const [user, gateway] = await Promise.all([api.getSelf(), api.getGateway()]).catch((error: unknown) => {
+      if (isParleyError(error, "platform-unauthorized")) throw error;
+      throw new ParleyError("platform-unreachable", "Discord does not say who the bot is", { cause: error });
+    });
+    const plan = toShardPlan(options.shards, gateway.shards);
+    const name = user.global_name ?? user.username;
+    identity = { botId: user.id, botName: name, botNames: [...new Set([name, user.username])] };
+    identifyMs = identifyEveryMs / Math.max(1, gateway.session_start_limit.max_concurrency);
+    const { leases } = options;
+    const all = Array.from({ length: plan.count }, (_, id) => id);
+    shards = (leases === undefined ? plan.ids : all).map((shardId) => ({
+      id: shardId,
+      lease:
+        leases === undefined
+          ? undefined
+          : createShardLease({ records: leases, shardId, count: plan.count, self }),
+      isOwn: plan.ids.includes(shardId),
+      isHeld: false,
+      notBefore: Number.NEGATIVE_INFINITY,
+    }));
+    count = plan.count;
+  }
+
+  /** Connects a shard. Where Discord refuses the intent at the start, it is connected without it. */
+  async function connect(shard: KnownShard): Promise<void> {
+    const session = createShardSession({
       ...options,
+      shardId: shard.id,
+      count: count ?? 1,
       hasContentIntent,
-      onDispatch(payload, shardId) {
-        if (payload.t === GatewayDispatchEvents.Ready) onReady(opened, shardId, payload.d);
-        else if (identity !== undefined) dispatchEvent(payload, events, identity.botId);
+      signal: stopped,
+      onDispatch(payload) {
+        if (shard.session !== session || signal.aborted) return;
+        if (payload.t === GatewayDispatchEvents.Ready) onReady(shard, payload.d);
+        else dispatchEvent(payload, events, identity?.botId ?? "");
       },
     });
-    session = opened;
+    shard.session = session;
     try {
-      await opened.connect();
+      await session.connect();
     } catch (error) {
-      await opened.close();
-      throw error;
+      shard.session = undefined;
+      await session.close();
+      if (!hasContentIntent || !isDisallowedIntents(error)) throw error;
+      log.warn({}, contentsRefused);
+      hasContentIntent = false;
+      return await connect(shard);
+    } finally {
+      identifiedAt = clock.monotonic();
     }
+  }
+
+  async function leave(shard: KnownShard): Promise<void> {
+    const { session } = shard;
+    shard.session = undefined;
+    shard.isHeld = false;
+    await session?.close();
+  }
+
+  /** Gives a lease back. One that cannot be is over soon. */
+  async function giveBack({ lease }: KnownShard): Promise<void> {
+    await lease?.release().catch(() => undefined);
+  }
+
+  /** Whether a shard is free for this instance, which notes who else has it. */
+  async function isFree(shard: KnownShard): Promise<boolean> {
+    const seen = (await shard.lease?.look()) ?? "free";
+    shard.holder = typeof seen === "object" ? seen.holder : undefined;
+    if (shard.isOwn) return typeof seen === "string";
+    if (seen === "free") shard.freeSince ??= clock.monotonic();
+    else shard.freeSince = undefined;
+    return clock.monotonic() >= (shard.freeSince ?? Infinity) + othersAwayMs;
+  }
+
+  /** Connects a shard if no other instance has it. @throws ParleyError where it cannot be connected */
+  async function tryToHear(shard: KnownShard): Promise<void> {
+    const { id, lease } = shard;
+    if (!(await isFree(shard))) return;
+    const spreadsMs = lease === undefined || shards.length === 1 ? 0 : spreadMs * heard().length;
+    await clock.sleep(Math.max(0, spreadsMs, identifiedAt + identifyMs - clock.monotonic()), stopped);
+    const taken = (await lease?.take()) ?? "taken";
+    if (taken === "held") return void (await isFree(shard));
+    shard.isHeld = taken === "taken";
+    try {
+      await connect(shard);
+      shard.isHeld = taken === "taken" || (await lease?.takeOver()) !== false;
+      if (!shard.isHeld) await leave(shard);
+      else if (lease !== undefined) log.info({ shard: id, instance: self }, "this instance hears the shard");
+    } catch (error) {
+      const told = toConnectError(error);
+      shard.notBefore = clock.monotonic() + againAfterMs;
+      if (told.code !== "platform-unreachable") shard.failure = { state: "failed", detail: told.message };
+      shard.isHeld = false;
+      await giveBack(shard);
+      throw told;
+    }
+  }
+
+  /** Looks at each shard that is not heard here, one after another. */
+  async function look(onError: (error: unknown) => void): Promise<void> {
+    for (const shard of shards) {
+      const { session, failure: refused, notBefore } = shard;
+      if (session !== undefined || refused !== undefined || clock.monotonic() < notBefore) continue;
+      try {
+        stopped.throwIfAborted();
+        await tryToHear(shard);
+      } catch (error) {
+        onError(error);
+      }
+    }
+  }
+
+  /** Renews the leases, and leaves the shards that another instance has taken. */
+  async function renew(): Promise<void> {
+    const held = shards.filter(({ isHeld }) => isHeld);
+    await Promise.all(
+      held.map(async (shard) => {
+        // While nobody can take the lease, its holder goes on.
+        const isMine = await shard.lease?.renew().catch(() => true);
+        if (isMine !== false || !shard.isHeld || leaving.signal.aborted) return;
+        log.warn({ shard: shard.id }, "another instance hears the shard");
+        await leave(shard);
+      }),
+    );
+  }
+
+  function keepLooking(): void {
+    const warn = (error: unknown): void => {
+      if (!stopped.aborted) log.warn({ err: error }, "shard not connected; it is tried again");
+    };
+    const lookOnce = (): void => {
+      looking ??= look(warn).finally(() => (looking = undefined));
+    };
+    ends.push(clock.every(lookEveryMs, lookOnce));
+  }
+
+  /** Offers a shard, and waits while an instance connects. */
+  async function offer(shard: KnownShard): Promise<void> {
+    const { lease } = shard;
+    if (lease === undefined) return;
+    const startedAt = clock.monotonic();
+    try {
+      if (!(await lease.offer())) return;
+      for (;;) {
+        const where = await lease.whereOffered();
+        const waitMs = where === "awaited" ? offerMs.untilTaken : offerMs.untilAnswered;
+        if (where === "taken" || clock.monotonic() >= startedAt + waitMs) return;
+        await clock.sleep(offerLookMs, signal);
+      }
+    } catch (error) {
+      log.debug({ shard: shard.id, err: error }, "shard not offered");
+    }
+  }
+
+  function stopLooking(): void {
+    leaving.abort(new ParleyError("stopping", "this instance leaves its shards to others"));
+  }
+
+  async function end(): Promise<void> {
+    stopLooking();
+    for (const stop of ends.splice(0)) stop();
+    const held = shards.filter(({ isHeld }) => isHeld);
+    await Promise.all(heard().map((shard) => leave(shard)));
+    await Promise.all(held.map((shard) => giveBack(shard)));
+    await looking;
   }
 
   return {
     identity: () => identity,
-    plan: () => session?.plan(),
-    client: () => client,
-    health: () => failure ?? session?.health() ?? connecting,
+    plan: () => (count === undefined ? undefined : { count, ids: heard().map(({ id }) => id) }),
+    clients: () => heard().flatMap(({ session }) => session?.client ?? []),
+    readsContents: () => hasContentIntent,
+    health: () => failure ?? toHealth(shards, count),
     async open() {
       failure = undefined;
       try {
-        await openWith(true).catch((error: unknown) => {
-          if (!isDisallowedIntents(error)) throw error;
-          log.warn({}, contentsRefused);
-          return openWith(false);
+        await prepare();
+        const isShared = options.leases !== undefined;
+        if (isShared && ends.length === 0) ends.push(clock.every(renewEveryMs, () => void renew()));
+        for (const shard of shards) shard.notBefore = Number.NEGATIVE_INFINITY;
+        await look((error) => {
+          throw error;
         });
+        if (isShared) keepLooking();
       } catch (error) {
         signal.throwIfAborted();
         const told = toConnectError(error);
@@ -132,164 +322,33 @@ export function createConnection(options: ConnectionOptions): Connection {
         throw told;
       }
     },
-    async close() {
-      await session?.close();
+    async handOver() {
+      stopLooking();
+      await Promise.all(heard().map((shard) => offer(shard)));
+      await end();
     },
+    close: end,
   };
-}
-
-/** A client from its login to its end. A client that was destroyed cannot be used again. */
-interface Session {
-  readonly client: Client;
-  /** Returns `undefined` before the number of shards is known. */
-  plan(): ShardPlan | undefined;
-  health(): PlatformHealth;
-  /** Resolves when each shard has been connected once. @throws where Discord refuses one for good */
-  connect(): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** Creates a session, whose client opens lost connections again and resumes them where Discord can. */
-function createSession(
-  options: ConnectionOptions & {
-    readonly hasContentIntent: boolean;
-    readonly onDispatch: (payload: GatewayDispatchPayload, shardId: number) => void;
-  },
-): Session {
-  const { log, signal, hasContentIntent } = options;
-  let isClosed = false;
-  const states = new Map<number, PlatformHealth>();
-  const allReady = Promise.withResolvers<void>();
-  // Nobody waits for this when `connect` has failed before.
-  allReady.promise.catch(() => undefined);
-  let isOpen = false;
-  const client = createClient(options, hasContentIntent, () => isClosed);
-
-  const plan = (): ShardPlan | undefined => planOf(client);
-
-  function setReady(shardId: number): void {
-    states.set(shardId, {
-      state: "ready",
-      ...(hasContentIntent ? {} : { detail: "without message contents: the Message Content Intent is off" }),
-    });
-    isOpen ||= plan()?.ids.every((id) => states.get(id)?.state === "ready") === true;
-    if (isOpen) allReady.resolve();
-  }
-
-  client.on(Events.Raw, (payload: GatewayDispatchPayload, shardId: number) => {
-    if (isClosed || signal.aborted) return;
-    // This field is missing in the library's types.
-    const { t: type } = payload as { t: GatewayDispatchEvents };
-    if (type === GatewayDispatchEvents.Ready || type === GatewayDispatchEvents.Resumed) setReady(shardId);
-    options.onDispatch(payload, shardId);
-  });
-  client.on(Events.ShardReconnecting, (shardId) => {
-    if (!isClosed) states.set(shardId, { state: "connecting", detail: "reconnecting to Discord" });
-  });
-  client.on(Events.ShardDisconnect, ({ code: given }, shardId) => {
-    if (isClosed) return;
-    const code = given as GatewayCloseCodes;
-    const detail = toCloseReason(code);
-    states.set(shardId, { state: "failed", detail });
-    allReady.reject(new ClosedForGood(code, detail));
-    // At the start it is tried without the intent.
-    if (isOpen || code !== GatewayCloseCodes.DisallowedIntents) log.error({ code, shard: shardId }, detail);
-  });
-  client.on(Events.ShardError, (error, shardId) =>
-    log.warn({ err: error, shard: shardId }, "gateway connection error"),
-  );
-  client.on(Events.Error, (error) => log.error({ err: error }, "error of discord.js"));
-
-  return {
-    client,
-    plan,
-    health() {
-      const own = plan();
-      return own === undefined ? { state: "connecting" } : toHealth(own, states);
-    },
-    async connect() {
-      const aborted = Promise.withResolvers<never>();
-      const abort = (): void => aborted.reject(signal.reason as Error);
-      if (signal.aborted) abort();
-      signal.addEventListener("abort", abort, { once: true });
-      // Login resolves before the shards are connected, and its rejection waits for what never ends.
-      client.login(options.token).catch((error: unknown) => allReady.reject(error));
-      try {
-        await Promise.race([allReady.promise, aborted.promise]);
-      } finally {
-        signal.removeEventListener("abort", abort);
-      }
-    },
-    async close() {
-      isClosed = true;
-      const closed = new AbortController();
-      client
-        .destroy()
-        .catch((error: unknown) => log.debug({ err: error }, "gateway connection not closed"))
-        .finally(() => closed.abort());
-      // The library waits for ever for a shard that is still connecting.
-      await sleepUnlessAborted(closeWithinMs, closed.signal, options.clock);
-    },
-  };
-}
-
-/** Returns `undefined` before the client has logged in. */
-function planOf({ ws, options: { shardCount } }: Client): ShardPlan | undefined {
-  if (ws.shards.size === 0) return undefined;
-  return { count: shardCount ?? ws.shards.size, ids: [...ws.shards.keys()].sort((a, b) => a - b) };
-}
-
-/** Discord will not accept this shard again until something is changed. */
-class ClosedForGood extends Error {
-  readonly code: GatewayCloseCodes;
-
-  constructor(code: GatewayCloseCodes, message: string) {
-    super(message);
-    this.code = code;
-  }
-}
-
-function isDisallowedIntents(error: unknown): boolean {
-  return error instanceof ClosedForGood && error.code === GatewayCloseCodes.DisallowedIntents;
-}
-
-function toConnectError(error: unknown): ParleyError {
-  if (error instanceof ParleyError) return error;
-  if (error instanceof ClosedForGood) {
-    return error.code === GatewayCloseCodes.AuthenticationFailed
-      ? unauthorized()
-      : new ParleyError("config", error.message);
-  }
-  if ((error as { code?: unknown }).code === DiscordjsErrorCodes.TokenInvalid) return unauthorized();
-  const name = error instanceof Error ? error.name : typeof error;
-  return new ParleyError("platform-unreachable", `Discord could not be reached (${name})`, { cause: error });
-}
-
-/** Says why a connection was closed for good, and how to mend it. */
-function toCloseReason(code: GatewayCloseCodes): string {
-  switch (code) {
-    case GatewayCloseCodes.AuthenticationFailed:
-      return "Discord no longer accepts the token in DISCORD_TOKEN: reset it in the developer portal, put the new one there and restart (4004)";
-    case GatewayCloseCodes.InvalidShard:
-      return "Discord refuses the shard: make DISCORD_SHARDS and DISCORD_SHARD_IDS fit together, and restart (4010)";
-    case GatewayCloseCodes.ShardingRequired:
-      return "The bot is in too many servers for its shards: set DISCORD_SHARDS=auto, or more shards, and restart (4011)";
-    case GatewayCloseCodes.InvalidAPIVersion:
-      return "Discord no longer serves this version of its gateway: update Parley (4012)";
-    case GatewayCloseCodes.InvalidIntents:
-      return "Discord does not know an intent that Parley asks for: update Parley (4013)";
-    case GatewayCloseCodes.DisallowedIntents:
-      return "Discord does not give the application an intent that Parley asks for: turn it on in the developer portal and restart, or restart to go on without it (4014)";
-    default:
-      return `Discord closed the connection (${code})`;
-  }
 }
 
 const connecting: PlatformHealth = { state: "connecting" };
 
+/** What is known of a shard. What another instance hears is ready. */
+function healthOf({ session, failure, holder, isOwn }: KnownShard): PlatformHealth {
+  if (session !== undefined) return session.health();
+  if (failure !== undefined) return failure;
+  if (holder !== undefined) return { state: "ready", detail: `another instance (${holder}) hears Discord` };
+  return isOwn ? connecting : { state: "ready" };
+}
+
 /** Sums up the shards: ready when all are, failed when one is for good. `connections` lists several. */
-function toHealth({ count, ids }: ShardPlan, states: ReadonlyMap<number, PlatformHealth>): PlatformHealth {
-  const all = ids.map((id) => ({ id, health: states.get(id) ?? connecting }));
+function toHealth(shards: readonly KnownShard[], count: number | undefined): PlatformHealth {
+  if (count === undefined) return connecting;
+  const all = shards.map((shard) => ({
+    id: shard.id,
+    isHere: shard.isOwn && shard.holder === undefined,
+    health: healthOf(shard),
+  }));
 
   function describe(state: PlatformHealth["state"]): string | undefined {
     const affected = all.filter(({ health }) => health.state === state);
@@ -306,99 +365,12 @@ function toHealth({ count, ids }: ShardPlan, states: ReadonlyMap<number, Platfor
     state === "ready"
       ? all.map(({ health }) => health.detail).find((one) => one !== undefined)
       : describe(state);
+  const here = all.filter(({ isHere }) => isHere);
   return {
     state,
     ...(detail === undefined ? {} : { detail }),
     ...(count === 1
       ? {}
-      : { connections: all.map(({ id, health }) => ({ name: `shard ${id}`, state: health.state })) }),
+      : { connections: here.map(({ id, health }) => ({ name: `shard ${id}`, state: health.state })) }),
   };
-}
-
-/** The settings that every client of a connection shares. */
-interface ClientSettings {
-  readonly apiUrl: string;
-  readonly shards: ShardSettings;
-  readonly log: Log;
-}
-
-/** The shard manager that the client passes, of `@discordjs/ws`. */
-type ShardManager = Parameters<NonNullable<NonNullable<ClientOptions["ws"]>["buildStrategy"]>>[0];
-
-/** These are never looked up in the cache. Messages, people and the like are read where they are needed. */
-const uncached = {
-  ApplicationCommandManager: 0,
-  ApplicationEmojiManager: 0,
-  AutoModerationRuleManager: 0,
-  BaseGuildEmojiManager: 0,
-  DMMessageManager: 0,
-  EntitlementManager: 0,
-  GuildBanManager: 0,
-  GuildEmojiManager: 0,
-  GuildInviteManager: 0,
-  GuildMemberManager: 0,
-  GuildMessageManager: 0,
-  GuildScheduledEventManager: 0,
-  GuildStickerManager: 0,
-  MessageManager: 0,
-  PresenceManager: 0,
-  ReactionManager: 0,
-  ReactionUserManager: 0,
-  StageInstanceManager: 0,
-  ThreadMemberManager: 0,
-  UserManager: 0,
-  VoiceStateManager: 0,
-};
-
-/**
- * Creates the client of discord.js, whose caches hold servers, channels, threads and roles. Partials are off.
- * Events are read in their raw form, which needs no partials, and each partial would keep a channel of direct
- * messages for ever.
- */
-function createClient(
-  { apiUrl, shards, log }: ClientSettings,
-  hasContentIntent: boolean,
-  /** Whether the client was given up. Its shards then connect no more. */
-  isClosed: () => boolean,
-): Client {
-  const client = new Client({
-    intents: [
-      GatewayIntentBits.Guilds,
-      GatewayIntentBits.GuildMessages,
-      GatewayIntentBits.DirectMessages,
-      ...(hasContentIntent ? [GatewayIntentBits.MessageContent] : []),
-    ],
-    ...toShardOptions(shards),
-    makeCache: Options.cacheWithLimits(uncached),
-    rest: toRestOptions(apiUrl),
-    ws: { buildStrategy: (manager) => createShardingStrategy(manager, isClosed) },
-  });
-  warnOfRefusals(client.rest, log);
-  return client;
-}
-
-/** Names all shards. Where none is named, the client takes them from SHARDS in the environment. */
-function toShardOptions({ count, ids }: ShardSettings) {
-  if (count === "auto") return { shards: count } as const;
-  return { shards: ids ?? Array.from({ length: count }, (_, id) => id), shardCount: count };
-}
-
-/** Wraps the library's strategy, which runs all shards in this process, and adds what it lacks. */
-function createShardingStrategy(manager: ShardManager, isClosed: () => boolean) {
-  const strategy = new SimpleShardingStrategy(manager);
-  const retrieve = manager.options.retrieveSessionInfo.bind(manager.options);
-  const never = new Promise<never>(() => {});
-  // The library cannot cancel its pause before it reconnects. A shard that was closed meanwhile stays here.
-  manager.options.retrieveSessionInfo = (shardId) => (isClosed() ? never : retrieve(shardId));
-  return {
-    spawn: (shardIds: number[]) => strategy.spawn(shardIds),
-    // The client would be destroyed by an error of one connection, which the library opens again.
-    connect() {
-      strategy.connect().catch(() => undefined);
-      return Promise.resolve();
-    },
-    destroy: (options) => strategy.destroy(options),
-    send: (shardId, payload) => strategy.send(shardId, payload),
-    fetchStatus: () => strategy.fetchStatus(),
-  } satisfies Pick<SimpleShardingStrategy, "spawn" | "connect" | "destroy" | "send" | "fetchStatus">;
 }

@@ -6,7 +6,6 @@ import {
   type Client,
 } from "discord.js";
 import type { Clock } from "../../../core/clock.ts";
-import type { PlatformHealth } from "../../../core/platform.ts";
 import { inTime } from "../../../support/clock.ts";
 import { translate } from "../../../words/translate.ts";
 import { toConversationId } from "../address.ts";
@@ -80,18 +79,20 @@ const maxLookupMs = 1000;
 
 /**
  * Creates the {@link Directory}.
- * @param client the client whose session was started last
+ * @param clients one for each shard that is heard here
  */
 export function createDirectory(
   api: Pick<DiscordApi, "getChannel">,
-  client: () => Client | undefined,
+  clients: () => readonly Client[],
   clock: Clock,
 ): Directory {
   const channelsRead = createRecent<Promise<KnownChannel>>(maxEntries);
   const conversations = createRecent(maxEntries);
 
-  const guildOf = (guildId: string) => client()?.guilds.cache.get(guildId);
-  const cachedChannel = (channelId: string) => client()?.channels.cache.get(channelId);
+  const guilds = () => clients().flatMap((client) => [...client.guilds.cache.values()]);
+  const guildOf = (guildId: string) => first(clients(), ({ guilds: { cache } }) => cache.get(guildId));
+  const cachedChannel = (channelId: string) =>
+    first(clients(), ({ channels: { cache } }) => cache.get(channelId));
 
   function read(channelId: string): Promise<KnownChannel> {
     const cached = cachedChannel(channelId);
@@ -111,19 +112,20 @@ export function createDirectory(
   }
 
   return {
-    guildIds: () => [...(client()?.guilds.cache.keys() ?? [])],
+    guildIds: () => guilds().map(({ id }) => id),
     hasGuild: (guildId) => guildOf(guildId) !== undefined,
     guildName: (guildId) => guildOf(guildId)?.name,
     guildLocale: (guildId) => guildOf(guildId)?.preferredLocale,
     botNickname: (guildId) => guildOf(guildId)?.members.me?.nickname ?? undefined,
     botRoleId(guildId) {
-      const botId = client()?.user?.id;
-      return botId === undefined ? undefined : guildOf(guildId)?.roles.botRoleFor(botId)?.id;
+      const guild = guildOf(guildId);
+      const botId = guild?.client.user.id;
+      return botId === undefined ? undefined : guild?.roles.botRoleFor(botId)?.id;
     },
     roleName: (roleId, guildId) =>
-      client()
-        ?.guilds.cache.find(({ id, roles }) => id === (guildId ?? id) && roles.cache.has(roleId))
-        ?.roles.cache.get(roleId)?.name,
+      (guildId === undefined ? guilds() : [guildOf(guildId)])
+        .map((guild) => guild?.roles.cache.get(roleId)?.name)
+        .find((name) => name !== undefined),
     channelName(channelId, guildId) {
       const channel = cachedChannel(channelId);
       if (channel === undefined) return undefined;
@@ -169,6 +171,15 @@ export function createDirectory(
   };
 }
 
+/** Returns the first of what the clients have. */
+function first<T>(clients: readonly Client[], look: (client: Client) => T | undefined): T | undefined {
+  for (const client of clients) {
+    const found = look(client);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
 function fromClient(channel: Channel): KnownChannel {
   return {
     type: channel.type,
@@ -212,17 +223,14 @@ interface BotConnection {
   identity():
     | { readonly botId: string; readonly botName: string; readonly botNames: readonly string[] }
     | undefined;
-  health(): PlatformHealth;
+  readsContents(): boolean;
 }
 
 export function createBot(directory: Directory, connection: () => BotConnection | undefined): Bot {
   const botId = (): string => connection()?.identity()?.botId ?? "";
 
   /** Without the Message Content Intent, messages that do not mention the bot arrive empty. */
-  function readsContents(): boolean {
-    const { state: current, detail } = connection()?.health() ?? { state: "connecting" };
-    return current !== "ready" || detail === undefined;
-  }
+  const readsContents = (): boolean => connection()?.readsContents() ?? true;
 
   return {
     id: botId,

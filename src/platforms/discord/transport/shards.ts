@@ -52,8 +52,3 @@ export function shardIdsProblem(count: number, ids: readonly number[]): string |
 export function shardOf(guildId: string | undefined, count: number): number {
   return guildId === undefined ? 0 : Number((BigInt(guildId) >> 22n) % BigInt(count));
 }
-
-/** Whether a process with this plan gets what happens in a server, or in direct messages (`undefined`). */
-export function isOwnGuild(guildId: string | undefined, { count, ids }: ShardPlan): boolean {
-  return ids.includes(shardOf(guildId, count));
-}

@@ -148,17 +148,4 @@ describe("refusals", () => {
       expect(await world.store.inbox.accept(question)).toBe("accepted");
     });
   });
-
-  describe("keeping an event while the process stops", () => {
-    it("leaves it open for another instance or the next start", async () => {
-      const stopped = world.assistant.stop({ deadlineMs: 100 });
-      const event = message("hello");
-      await expect(world.assistant.receive(event)).rejects.toMatchObject({ code: "stopping" });
-      expect(await world.assistant.receive(event, { isForLater: true })).toBe("accepted");
-      await stopped;
-      expect(await world.store.inbox.open()).toMatchObject([{ event: { key: event.key } }]);
-      expect(world.platform.replies).toEqual([]);
-      expect(world.assistant.pending()).toBe(0);
-    });
-  });
 });

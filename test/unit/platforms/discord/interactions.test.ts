@@ -162,64 +162,12 @@ describe("interactions", () => {
     expect(general.fromBot()).toMatchObject([{ isThinking: false }]);
   });
 
-  test("an instance that stops does nothing visible where another one answers", async () => {
-    const { simulator, receiver } = harness;
-    const general = simulator.channel("general");
-    receiver.refusal = new ParleyError("stopping", "the process is stopping");
-    // The receiver lets another instance go first.
-    const othersFirst = Promise.withResolvers<void>();
-    receiver.gate = othersFirst.promise;
-    const healthy = await startInstance();
-    try {
-      const use = simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: general });
-      const event = await until(() => healthy.receiver.events[0]);
-      const reply = healthy.platform.openReply(event.address, { saveAddress: () => Promise.resolve() });
-      await reply.show();
-      reply.write({ text: "Because." });
-      await reply.finish();
-      othersFirst.resolve();
-      await until(() => simulator.requests.some(({ code }) => code === 40060));
-      expect(use.state()).toBe("answered");
-      expect(general.fromBot()).toMatchObject([{ text: "Because.", isEphemeral: false }]);
-    } finally {
-      await healthy.platform.stop();
-    }
-  });
-
-  test("an instance that stops alone tells the caller to ask again", async () => {
-    const { simulator, receiver } = harness;
-    const general = simulator.channel("general");
-    receiver.refusal = new ParleyError("stopping", "the process is stopping");
-    simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: general });
-    const [told] = await until(() => general.fromBot().length > 0 && general.fromBot());
-    expect(told).toMatchObject({ isEphemeral: true, isThinking: false });
-    expect(told?.text).toMatch(/restarting.*again/);
-    expect(told?.text).not.toMatch(/kept|answer comes/);
-  });
-
-  test("a command that another instance has accepted and could not acknowledge is acknowledged in time", async () => {
+  test("a command that is known, such as from an attempt whose outcome was lost, is acknowledged", async () => {
     const { simulator, receiver } = harness;
     const general = simulator.channel("general");
     receiver.receive = () => Promise.resolve("duplicate");
-    receiver.conversationOf = () => Promise.resolve("discord:elsewhere");
     const use = simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: general });
     await until(() => use.state() === "thinking");
-  });
-
-  test("a command that another instance has refused leaves no placeholder here", async () => {
-    const { simulator, receiver } = harness;
-    const general = simulator.channel("general");
-    const looked = Promise.withResolvers<void>();
-    receiver.receive = () => Promise.resolve("duplicate");
-    receiver.conversationOf = () => {
-      looked.resolve();
-      return Promise.resolve(undefined);
-    };
-    const use = simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: general });
-    await clock.passing(looked.promise);
-    await clock.passing(clock.sleep(500));
-    expect(use.state()).toBe("waiting");
-    expect(general.fromBot()).toEqual([]);
   });
 
   test("an acknowledgement that fails is repeated within the deadline", async () => {
@@ -235,7 +183,6 @@ describe("interactions", () => {
     const { simulator, platform } = harness;
     const other = await startInstance();
     other.receiver.receive = () => Promise.resolve("duplicate");
-    other.receiver.conversationOf = () => Promise.resolve("discord:elsewhere");
     const general = simulator.channel("general");
     simulator.fail({ method: "POST", route: "/callback", status: 502, times: 5 });
     const use = simulator.person("Ada").usesCommand("ask", { prompt: "why?" }, { channel: general });

@@ -1,10 +1,12 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { Platform } from "../../../../src/core/platform.ts";
+import type { Records } from "../../../../src/core/storage.ts";
 import { createDiscordPlatform } from "../../../../src/platforms/discord/platform.ts";
 import type { ShardSettings } from "../../../../src/platforms/discord/transport/shards.ts";
 import { soonAgain } from "../../../simulators/discord/session-starts.ts";
 import { createDiscordSimulator, type DiscordSimulator } from "../../../simulators/discord/simulator.ts";
 import { allCommands } from "../../../support/commands.ts";
+import { createSharedMemory } from "../../../support/memory-records.ts";
 import { createRecordingReceiver, type RecordingReceiver } from "../../../support/recording-receiver.ts";
 import { clock, createListLog, until, type LogLine, letIdentify } from "./harness.ts";
 
@@ -24,13 +26,14 @@ describe("shards", () => {
     await discord.close();
   });
 
-  const launch = (shards: ShardSettings): Process => {
+  const launch = (shards: ShardSettings, records?: Records): Process => {
     const { log, lines } = createListLog();
     const platform = createDiscordPlatform({
       token: discord.token,
       apiUrl: discord.apiUrl,
       commands: allCommands,
       shards,
+      ...(records === undefined ? {} : { records, isShared: true }),
       log,
       now: discord.world.now,
       clock,
@@ -174,5 +177,106 @@ describe("shards", () => {
     expect(platform.health()).toMatchObject({ state: "failed" });
     expect(platform.health().detail).toContain("DISCORD_SHARDS");
     expect(discord.gateway.counts.identify).toBe(1);
+  });
+
+  describe("that several instances share", () => {
+    const automatic: ShardSettings = { count: "auto", ids: undefined };
+
+    test("are heard by one, while the others stand by and say who hears", async () => {
+      discord = await createDiscordSimulator({ clock, sessionStarts: soonAgain });
+      const { records } = createSharedMemory(clock);
+      const hearing = launch(automatic, records);
+      await clock.passing(hearing.started);
+      const standby = launch(automatic, records);
+      await clock.passing(standby.started);
+      await clock.passing(clock.sleep(30_000));
+      expect(discord.gateway.identified).toHaveLength(1);
+      expect(hearing.platform.health()).toEqual({ state: "ready" });
+      const { state, detail } = standby.platform.health();
+      expect([state, detail]).toEqual(["ready", expect.stringMatching(/another instance \(.+\) hears/)]);
+      const ada = discord.person("Ada");
+      ada.sends({ channel: discord.directMessages(ada), text: "hello" });
+      await until(() => hearing.receiver.events.length === 1);
+      expect(standby.receiver.events).toEqual([]);
+      expect(discord.requests.filter(({ method }) => method === "PUT")).toHaveLength(1);
+    });
+
+    test("are heard by the next one before the first stops: nothing is lost", async () => {
+      discord = await createDiscordSimulator({ clock, sessionStarts: soonAgain });
+      const { records } = createSharedMemory(clock);
+      const first = launch(automatic, records);
+      await clock.passing(first.started);
+      const second = launch(automatic, records);
+      await clock.passing(second.started);
+      const ada = discord.person("Ada");
+      const direct = discord.directMessages(ada);
+      let sent = 0;
+      const paused = new AbortController();
+      const pausing = clock.passing(first.platform.pause()).finally(() => paused.abort());
+      while (!paused.signal.aborted) {
+        ada.sends({ channel: direct, text: `message ${sent++}` });
+        expect(discord.gateway.connections()).toBeGreaterThan(0);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      await pausing;
+      ada.sends({ channel: direct, text: `message ${sent++}` });
+      const keys = () =>
+        new Set([first, second].flatMap(({ receiver }) => receiver.events.map(({ key }) => key)));
+      await until(() => keys().size === sent);
+      expect(discord.gateway.identified).toHaveLength(2);
+      expect(discord.gateway.connections()).toBe(1);
+      expect(second.platform.health()).toEqual({ state: "ready" });
+    });
+
+    test("are free soon where the only instance stops, and a standby of later hears at once", async () => {
+      discord = await createDiscordSimulator({ clock, sessionStarts: soonAgain });
+      const { records } = createSharedMemory(clock);
+      const alone = launch(automatic, records);
+      await clock.passing(alone.started);
+      const pausedAt = clock.monotonic();
+      await clock.passing(alone.platform.pause());
+      expect(clock.monotonic() - pausedAt).toBeLessThan(4000);
+      expect(discord.gateway.connections()).toBe(0);
+      const next = launch(automatic, records);
+      await clock.passing(next.started);
+      expect(discord.gateway.identified).toHaveLength(2);
+      expect(next.platform.health()).toEqual({ state: "ready" });
+    });
+
+    test("spread over the instances, and those of one that dies are taken within nine seconds", async () => {
+      discord = await createDiscordSimulator({ clock, sessionStarts: { ...soonAgain, maxConcurrency: 4 } });
+      const { records } = createSharedMemory(clock);
+      let isCut = false;
+      const cut: Records = {
+        ...records,
+        update: (...given) => (isCut ? new Promise(() => {}) : records.update(...given)),
+      };
+      const doomed = launch({ count: 4, ids: undefined }, cut);
+      const other = launch({ count: 4, ids: undefined }, records);
+      await clock.passing(Promise.all([doomed.started, other.started]));
+      expect(discord.gateway.identified).toHaveLength(4);
+      const [here, there] = [doomed, other].map(({ platform }) => platform.health().connections?.length);
+      expect([here, there]).toEqual([2, 2]);
+      isCut = true;
+      const diedAt = clock.monotonic();
+      await until(() => other.platform.health().connections?.length === 4, { timeoutMs: 60_000 });
+      await until(() => other.platform.health().state === "ready");
+      expect(clock.monotonic() - diedAt).toBeLessThan(9000);
+      isCut = false;
+    });
+
+    test("that are listed for another instance wait ten seconds for it", async () => {
+      discord = await createDiscordSimulator({ clock, sessionStarts: { ...soonAgain, maxConcurrency: 2 } });
+      const { records } = createSharedMemory(clock);
+      const first = launch({ count: 2, ids: [0] }, records);
+      await clock.passing(first.started);
+      await clock.passing(clock.sleep(8000));
+      expect(discord.gateway.identified.map(({ shard }) => shard)).toEqual([[0, 2]]);
+      await until(() => discord.gateway.identified.length === 2, { timeoutMs: 20_000 });
+      // Its own instance comes later, and finds it held.
+      const second = launch({ count: 2, ids: [1] }, records);
+      await clock.passing(second.started);
+      expect(discord.gateway.identified).toHaveLength(2);
+    });
   });
 });

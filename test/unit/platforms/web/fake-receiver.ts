@@ -122,7 +122,6 @@ export function createFakeReceiver(): FakeReceiver {
       this.labels.set(conversationId, labels);
       return true;
     },
-    isStopping: () => false,
     restored: undefined,
     overview: () => Promise.resolve(emptyOverview),
     suggestModels: (query) => ["sandbox/chat", "sandbox/image"].filter((model) => model.includes(query)),
