@@ -161,6 +161,30 @@ describe.skipIf(!has("chromium"))("what is sent on the page", () => {
     await expect.poll(() => field(page).inputValue()).toBe("");
   });
 
+  it("waits in the field below the one before it, without what is typed on after Enter", async () => {
+    script.answer(whole("The first."), whole("The second."));
+    const { page } = await story.open();
+    const held: (() => void)[] = [];
+    await page.route("**/messages", async (route) => {
+      await new Promise<void>((resolve) => held.push(resolve));
+      await route.fallback();
+    });
+    await send(page, "One");
+    await expect.poll(() => held.length).toBe(1);
+    await field(page).press("End");
+    await page.keyboard.type(" and two");
+    await page.keyboard.press("Enter");
+    await page.keyboard.type(" and three");
+    held[0]?.();
+    await expect.poll(() => held.length).toBe(2);
+    await expect.poll(() => field(page).inputValue()).toBe(" and two and three");
+    held[1]?.();
+    await expect.poll(() => bubbles(page)).toEqual(["One", "and two"]);
+    await expect.poll(() => field(page).inputValue()).toBe(" and three");
+    // The one that was taken in is not sent again with the same id, wherever the person was meanwhile.
+    expect(await page.evaluate<string>("JSON.stringify({ ...sessionStorage })")).not.toContain("and two");
+  });
+
   it("is answered once when it is sent again because the response to the first attempt was lost", async () => {
     script.answer(whole("Heard once."), whole("Something else."), whole("Asked again."));
     const { page } = await story.open();

@@ -137,6 +137,25 @@ function upload(file, durationMs) {
   };
 }
 
+/** Uploads those again that failed. @param {readonly Pending[]} files */
+export function retryFiles(files) {
+  return files.map((one) => {
+    if (one.problem === undefined || one.isUnreadable) return one;
+    const next = upload(one.file, one.durationMs);
+    freePreview(one);
+    for (const chat of waiting.keys())
+      change(chat, (all) => all.map((other) => (other.key === one.key ? next : other)));
+    return next;
+  });
+}
+
+/** Forgets files that were sent. @param {readonly Pending[]} sent */
+export function clearFiles(sent) {
+  for (const one of sent) freePreview(one);
+  const keys = new Set(sent.map(({ key }) => key));
+  for (const chat of waiting.keys()) change(chat, (all) => all.filter(({ key }) => !keys.has(key)));
+}
+
 /**
  * Returns the files that wait in a chat, kept up to date.
  * @param {string} chat as `draftOf` returns it
@@ -155,22 +174,6 @@ export function usePendingFiles(chat, limits, onProblem) {
     /** @param {Iterable<File>} files @param {number} [durationMs] */
     add: (files, durationMs) => addFiles(chat, files, { limits, onProblem, durationMs }),
     remove,
-    /** Uploads those again that failed. @param {readonly Pending[]} files */
-    retry: (files) =>
-      files.map((one) => {
-        if (one.problem === undefined || one.isUnreadable) return one;
-        const next = upload(one.file, one.durationMs);
-        freePreview(one);
-        for (const of of waiting.keys())
-          change(of, (all) => all.map((other) => (other.key === one.key ? next : other)));
-        return next;
-      }),
-    /** Forgets files that were sent. @param {readonly Pending[]} sent */
-    clear: (sent) => {
-      for (const one of sent) freePreview(one);
-      const keys = new Set(sent.map(({ key }) => key));
-      for (const of of waiting.keys()) change(of, (all) => all.filter(({ key }) => !keys.has(key)));
-    },
   };
 }
 

@@ -1,10 +1,11 @@
 import { mayHaveTakenEffect } from "./api.js";
 import { useDroppedFiles, usePendingFiles } from "./attachments.js";
-import { html, isComposing, makeId, Icon, withCode } from "./dom.js";
+import { html, isComposing, Icon, withCode } from "./dom.js";
 import { draftOf, keepDraft, readDraft, takeAddress } from "./drafts.js";
 import { PendingFiles, RecorderBar, Suggestions, Usage } from "./lazy-parts.js";
+import { dropSendId, enter, useOutbox, withoutSent } from "./outbox.js";
 import { translate } from "./words.js";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useReducer, useRef } from "preact/hooks";
 
 /**
  * The content to put into the field. `isAdded` puts it after what is there.
@@ -14,6 +15,40 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 /** Touch keyboards have no Shift+Enter. There Enter starts a new line, and the button sends. */
 const isTouch = window.matchMedia("(pointer: coarse)").matches;
+
+/**
+ * What is in the field, and what is said below it. `isUnsent`: it could not be sent, because Parley was not
+ * reached.
+ * @typedef {{ text: string, caret: number, problem: string, isUnsent: boolean, isRecording: boolean }} Content
+ */
+/**
+ * @typedef {{ kind: "typed", text: string, caret: number } | { kind: "moved", caret: number }
+ *   | { kind: "entered" | "reconnected" | "recording" } | { kind: "refused", problem: string }
+ *   | { kind: "failed", error: Error } | { kind: "recorded", problem?: string | undefined }} Action
+ */
+
+/** @param {Content} content @param {Action} action @returns {Content} */
+function after(content, action) {
+  switch (action.kind) {
+    case "typed":
+      return { ...content, text: action.text, caret: action.caret, problem: "", isUnsent: false };
+    case "moved":
+      return { ...content, caret: action.caret };
+    case "entered":
+      return { ...content, problem: "", isUnsent: false };
+    case "refused":
+      return { ...content, problem: action.problem };
+    case "failed":
+      return { ...content, problem: action.error.message, isUnsent: mayHaveTakenEffect(action.error) };
+    case "reconnected":
+      // What kept the message from being sent is over.
+      return content.isUnsent ? { ...content, problem: "" } : content;
+    case "recording":
+      return { ...content, isRecording: true };
+    case "recorded":
+      return { ...content, isRecording: false, problem: action.problem ?? content.problem };
+  }
+}
 
 /**
  * Shows the text field with its files and suggestions.
@@ -38,29 +73,31 @@ export function Composer(props) {
   const picker = useRef(/** @type {HTMLInputElement | null} */ (null));
   const account = state.accountName;
   const chat = draftOf(conversationId);
-  const [text, setText] = useState(() => readDraft(account, chat));
-  const [caret, setCaret] = useState(text.length);
-  const [problem, setProblem] = useState("");
-  const [isSending, setSending] = useState(false);
-  /** Whether what is in the field could not be sent, because Parley was not reached. */
-  const [isUnsent, setUnsent] = useState(false);
-  /** The text that is being sent, and what was entered below it meanwhile, which is sent next. */
-  const sent = useRef("");
-  const entered = useRef("");
-  const [isRecording, setRecording] = useState(false);
-  const { pending, add, remove, retry, clear } = usePendingFiles(chat, state.limits, setProblem);
+  const [{ text, caret, problem, isUnsent, isRecording }, tell] = useReducer(after, undefined, () => {
+    const draft = readDraft(account, chat);
+    return { text: draft, caret: draft.length, problem: "", isUnsent: false, isRecording: false };
+  });
+  /** @param {string} why */
+  const refuse = (why) => tell({ kind: "refused", problem: why });
+  const { pending, add, remove } = usePendingFiles(chat, state.limits, refuse);
   const isOver = useDroppedFiles((files) => add(files));
+  const sending = useOutbox(conversationId, (outcome) => {
+    // This keeps what was typed while the message was being sent.
+    if (outcome.kind === "sent") replaceText(withoutSent(field.current?.value ?? "", [outcome]));
+    else tell(outcome);
+    field.current?.focus();
+  });
+  const waiting = pending.filter(
+    (one) => !sending.some(({ files }) => files.some(({ key }) => key === one.key)),
+  );
   const isCommand = text.startsWith("/");
   const tooMany = text.length - state.limits.maxChars;
-  const canSend = !isSending && tooMany <= 0 && (text.trim() !== "" || pending.length > 0);
+  const canSend = tooMany <= 0 && (withoutSent(text, sending).trim() !== "" || waiting.length > 0);
 
   /** @param {string} value @param {number} newCaret */
   const edit = (value, newCaret) => {
-    setText(value);
-    setCaret(newCaret);
-    setProblem("");
-    setUnsent(false);
-    if (!isSending) dropSendId(conversationId);
+    tell({ kind: "typed", text: value, caret: newCaret });
+    if (sending.length === 0) dropSendId(conversationId);
     keepDraft(account, draftOf(conversationId), value);
   };
 
@@ -95,20 +132,15 @@ export function Composer(props) {
     picker.current.accept = "";
   }, [prefill?.nonce]);
 
-  // With the connection back, what kept the message from being sent is over.
   useEffect(() => {
-    if (isConnected && isUnsent) setProblem("");
+    if (isConnected) tell({ kind: "reconnected" });
   }, [isConnected]);
 
-  /** Returns what of a text is not on its way. @param {string} now */
-  const withoutSent = (now) => (now.startsWith(sent.current) ? now.slice(sent.current.length) : now);
-
-  const send = async () => {
-    if (isSending) entered.current = withoutSent(field.current?.value ?? "");
+  const send = () => {
     if (!canSend) return;
-    const unreadable = pending.find((one) => one.isUnreadable);
+    const unreadable = waiting.find((one) => one.isUnreadable);
     if (unreadable !== undefined) {
-      setProblem(translate("page.remove-first", { name: unreadable.file.name }));
+      refuse(translate("page.remove-first", { name: unreadable.file.name }));
       return;
     }
     if (text.trim() === "/settings") {
@@ -118,47 +150,10 @@ export function Composer(props) {
     }
     // The chat has its address from now on: the person may leave it meanwhile, or the response may be lost.
     takeAddress(account, conversationId);
-    /** @param {Error} why */
-    const tell = (why) => {
-      if (field.current === null) return onProblem(why);
-      setProblem(why.message);
-      setUnsent(mayHaveTakenEffect(why));
-    };
-    sent.current = text;
-    setSending(true);
-    setProblem("");
-    setUnsent(false);
-    try {
-      const files = retry(pending);
-      const uploads = await Promise.all(files.map((one) => one.done));
-      const ready = uploads.filter((id) => id !== undefined);
-      if (ready.length < uploads.length) {
-        tell(new Error(translate("page.not-uploaded")));
-        return;
-      }
-      const content = { text, uploads: ready };
-      await onSend({ id: takeSendId(conversationId, content), ...content });
-      clear(files);
-      // This keeps what was typed while the message was being sent.
-      if (field.current !== null) replaceText(withoutSent(field.current.value));
-      else keepDraft(account, conversationId, withoutSent(readDraft(account, conversationId)));
-    } catch (error) {
-      entered.current = "";
-      if (!mayHaveTakenEffect(error)) dropSendId(conversationId);
-      tell(/** @type {Error} */ (error));
-    } finally {
-      setSending(false);
-      field.current?.focus();
-    }
+    tell({ kind: "entered" });
+    const message = { account, text: withoutSent(text, sending), files: waiting, post: onSend, onProblem };
+    void enter(conversationId, message);
   };
-
-  useEffect(() => {
-    if (isSending || entered.current === "") return;
-    // What was typed on after Enter waits for the next one.
-    const isAsEntered = entered.current === text;
-    entered.current = "";
-    if (isAsEntered) void send();
-  }, [isSending]);
 
   /** @param {KeyboardEvent} event */
   const onKeyDown = (event) => {
@@ -166,10 +161,10 @@ export function Composer(props) {
     if (isCommand && listKeys.current(event)) return;
     if (event.key !== "Enter" || event.shiftKey || isTouch) return;
     event.preventDefault();
-    void send();
+    send();
   };
 
-  const onCaret = () => setCaret(field.current?.selectionStart ?? 0);
+  const onCaret = () => tell({ kind: "moved", caret: field.current?.selectionStart ?? 0 });
 
   /** @param {ClipboardEvent} event */
   const onPaste = (event) => {
@@ -194,15 +189,14 @@ export function Composer(props) {
   };
 
   const record = () => {
-    const reason = recordingProblem();
-    if (reason === undefined) setRecording(true);
-    else setProblem(reason);
+    const why = recordingProblem();
+    if (why === undefined) tell({ kind: "recording" });
+    else refuse(why);
   };
 
-  /** @param {string} [reason] */
-  const endRecording = (reason) => {
-    setRecording(false);
-    if (reason !== undefined) setProblem(reason);
+  /** @param {string} [why] */
+  const endRecording = (why) => {
+    tell({ kind: "recorded", problem: why });
     requestAnimationFrame(() => field.current?.focus());
   };
 
@@ -266,7 +260,7 @@ export function Composer(props) {
           canSend=${canSend}
           onStop=${onStop}
           onRecord=${record}
-          onSend=${() => void send()}
+          onSend=${send}
         />
       </div>
     </div>
@@ -284,7 +278,7 @@ export function Composer(props) {
       isUnsent &&
       html`<p class="unsent" role="status">
         ${translate("page.unsent")}
-        <button type="button" onClick=${() => void send()}>${translate("page.send-again")}</button>
+        <button type="button" onClick=${send}>${translate("page.send-again")}</button>
       </p>`
     }
     ${
@@ -345,30 +339,4 @@ function recordingProblem() {
   if (navigator.mediaDevices === undefined || window.MediaRecorder === undefined)
     return translate("page.record.insecure");
   return undefined;
-}
-
-/** @param {string} conversationId */
-const storageKey = (conversationId) => `sending ${conversationId}`;
-
-/**
- * Returns the id to send a message with. An attempt whose response was lost may have taken effect. The same
- * content, sent again, gets the same id, even after a reload, and the server ignores it the second time.
- * @param {string} conversationId
- * @param {{ text: string, uploads: readonly string[] }} content
- */
-function takeSendId(conversationId, { text, uploads }) {
-  const content = JSON.stringify([text, uploads]);
-  const [id, known] = (sessionStorage.getItem(storageKey(conversationId)) ?? "").split("\n");
-  if (id !== undefined && id !== "" && known === content) return id;
-  const made = makeId();
-  sessionStorage.setItem(storageKey(conversationId), `${made}\n${content}`);
-  return made;
-}
-
-/**
- * Makes the next message get a new id, because the last one was sent, refused or changed.
- * @param {string} conversationId
- */
-function dropSendId(conversationId) {
-  sessionStorage.removeItem(storageKey(conversationId));
 }
