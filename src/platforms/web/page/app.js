@@ -7,19 +7,16 @@ import { forgetDrafts, keepDraft, readDraft } from "./drafts.js";
 import { toSpoken, ChatMenu, Lightbox, SearchDialog, SettingsPanel, ShortcutsDialog } from "./lazy-parts.js";
 import { ModelPicker, useModel } from "./model-picker.js";
 import { focusComposer, useShortcuts } from "./shortcuts.js";
+import { newPage, pageAfter } from "./page-state.js";
 import { isRunning, noticesOf, useThread } from "./thread-state.js";
 import { ThreadView } from "./thread.js";
 import { translate } from "./words.js";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Banner, Welcome } from "./welcome.js";
+import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
 
 /** @typedef {import("./message.js").Image} Image */
-/** @typedef {"settings" | "search" | "keys"} Dialog */
-/**
- * What went wrong. `chat` is the title of the chat whose message was not sent, which the person had left.
- * @typedef {{ message: string, isOffline: boolean, chat?: string | undefined }} Problem
- */
+/** @typedef {import("./page-state.js").Dialog} Dialog */
 
-const initialMessages = 100;
 const moreMessages = 200;
 /** More messages are not sent. */
 const maxMessagesSent = 2000;
@@ -29,75 +26,51 @@ function idFromUrl() {
   return /^\/c\/([a-z0-9]{16,40})$/.exec(location.pathname)?.[1] ?? makeId();
 }
 
-/** Returns the id of the conversation in the address, and what sets it. */
-function useAddress() {
-  const [currentId, setCurrentId] = useState(idFromUrl);
-  useEffect(() => {
-    const onPop = () => setCurrentId(idFromUrl());
-    window.addEventListener("popstate", onPop);
-    return () => window.removeEventListener("popstate", onPop);
-  }, []);
-  return /** @type {const} */ ([currentId, setCurrentId]);
-}
-
 /** Shows the whole page. @param {{ initial: import("./api.js").StateView }} props */
 export function App({ initial }) {
   const [state, setState] = useState(initial);
-  const [currentId, setCurrentId] = useAddress();
+  const [page, change] = useReducer(pageAfter, undefined, () =>
+    newPage({ chat: idFromUrl(), isAddressed: location.pathname.startsWith("/c/") }),
+  );
+  const { chat: currentId, maxMessages, wantedItem, dialog, problem } = page;
   const chats = useChatList((id) => forgetChat(initial.accountName, id));
   const { conversations, lookFor, refresh: refreshList } = chats;
-  /** The conversation in the address when the page was opened. Without messages it does not exist. */
-  const addressed = useRef(location.pathname.startsWith("/c/") ? currentId : "");
   const latestId = useRef(currentId);
   latestId.current = currentId;
-  const [maxMessages, setMaxMessages] = useState(initialMessages);
-  const [isDrawerOpen, setDrawerOpen] = useState(false);
-  const [enlarged, setEnlarged] = useState(/** @type {Image | undefined} */ (undefined));
-  const [dialog, setDialog] = useState(/** @type {Dialog | undefined} */ (undefined));
-  /** The message that a search found, until it is shown. */
-  const [wantedItem, setWantedItem] = useState("");
   const [announcement, setAnnouncement] = useState("");
-  const [problem, setProblem] = useState(/** @type {Problem | undefined} */ (undefined));
-  const [prefill, setPrefill] = useState(
-    /** @type {import("./composer.js").Prefill | undefined} */ (undefined),
-  );
   const isDrawer = useMediaQuery("(max-width: 760px)");
   const ownMessages = useRef(new Set());
   /** The ids of answers whose confirm button was pressed. */
   const confirmed = useRef(new Set());
   const menuButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
-  const hasClosedDrawer = useRef(false);
+
+  useEffect(() => {
+    const onPop = () => change({ kind: "opened", chat: idFromUrl() });
+    window.addEventListener("popstate", onPop);
+    return () => window.removeEventListener("popstate", onPop);
+  }, []);
 
   /** @param {string} id @param {string} [itemId] */
   const open = (id, itemId = "") => {
-    setDrawerOpen(false);
-    setWantedItem(itemId);
-    if (id === currentId) return;
-    setMaxMessages(initialMessages);
-    setPrefill(undefined);
-    setProblem(undefined);
-    setCurrentId(id);
-    history.pushState(null, "", `/c/${id}`);
+    change({ kind: "opened", chat: id, item: itemId });
+    if (location.pathname !== `/c/${id}`) history.pushState(null, "", `/c/${id}`);
   };
   /** @param {Error} error @param {string} [chat] */
   const tell = (error, chat) =>
-    setProblem({
-      message: error.message,
-      isOffline: error instanceof RequestError && error.status === 0,
-      chat,
+    change({
+      kind: "failed",
+      problem: {
+        message: error.message,
+        isOffline: error instanceof RequestError && error.status === 0,
+        chat,
+      },
     });
-  const latestOpen = useRef(open);
-  latestOpen.current = open;
 
   const startNew = () => {
-    setDrawerOpen(false);
-    setPrefill(undefined);
-    setProblem(undefined);
-    setCurrentId(makeId());
+    change({ kind: "opened", chat: makeId() });
     history.pushState(null, "", "/");
   };
 
-  const wasLost = useRef(false);
   const { thread, connection } = useThread(currentId, maxMessages, {
     onOpened({ replyId, conversationId }) {
       refreshList();
@@ -120,9 +93,8 @@ export function App({ initial }) {
     onConnection(state) {
       if (state === "open") {
         refreshList();
-        if (wasLost.current) setProblem(whenBack);
+        change({ kind: "reconnected" });
       }
-      wasLost.current = state !== "open";
       // After a restart the session has ended, and the 401 reloads the page.
       if (state === "lost") loadState().then(setState, () => undefined);
     },
@@ -135,7 +107,7 @@ export function App({ initial }) {
   /** @param {{ id: string, text: string, uploads: string[] }} message */
   const send = async (message) => {
     ownMessages.current.add(message.id);
-    addressed.current = "";
+    change({ kind: "sent" });
     await model.save();
     await postTo(currentId, "messages", message);
     refreshList();
@@ -147,7 +119,7 @@ export function App({ initial }) {
    */
   const putInto = (text, files) => {
     if (latestId.current === currentId) {
-      setPrefill({ text, files, isAdded: true, nonce: Date.now() });
+      change({ kind: "prefilled", prefill: { text, files, isAdded: true, nonce: Date.now() } });
       return;
     }
     const before = readDraft(state.accountName, currentId);
@@ -187,7 +159,7 @@ export function App({ initial }) {
     const id = await branch(await import("./chat-menu.js"));
     refreshList();
     // The person may have gone elsewhere meanwhile.
-    if (latestId.current === currentId) latestOpen.current(id);
+    if (latestId.current === currentId) open(id);
   };
 
   const stop = () => {
@@ -200,7 +172,7 @@ export function App({ initial }) {
     } catch (error) {
       // With a 401 the session had ended before.
       if (!(error instanceof RequestError) || error.status !== 401) {
-        setDrawerOpen(false);
+        change({ kind: "drawer", drawer: "closed" });
         tell(/** @type {Error} */ (error));
         return;
       }
@@ -212,7 +184,7 @@ export function App({ initial }) {
 
   /** @type {import("./message.js").MessageActions} */
   const actions = {
-    onEnlarge: setEnlarged,
+    onEnlarge: (image) => openDialog({ name: "picture", image }),
     onAct: act,
     onTakeBack: takeBack,
     onEdit: async (item, text) => void (await postTo(currentId, "edit", { itemId: item.id, text })),
@@ -222,19 +194,16 @@ export function App({ initial }) {
 
   // The menu button can be focused only after `inert` is removed from the page behind the drawer.
   useLayoutEffect(() => {
-    if (!isDrawerOpen && hasClosedDrawer.current) menuButton.current?.focus();
-    hasClosedDrawer.current = false;
-  }, [isDrawerOpen]);
+    if (page.drawer === "left") menuButton.current?.focus();
+  }, [page.drawer]);
 
   const isAnswering = thread.items.some(isRunning);
-  /** @param {Dialog} name */
-  const openDialog = (name) => {
-    setDrawerOpen(false);
-    setDialog(name);
-  };
+  /** @param {Dialog | undefined} shown */
+  const openDialog = (shown) => change({ kind: "dialog", dialog: shown });
+  const closeDialog = () => openDialog(undefined);
   useShortcuts({
-    search: () => openDialog("search"),
-    list: () => openDialog("keys"),
+    search: () => openDialog({ name: "search" }),
+    list: () => openDialog({ name: "keys" }),
     startNew: () => {
       startNew();
       focusComposer();
@@ -245,8 +214,9 @@ export function App({ initial }) {
   useEffect(() => {
     if (wantedItem === "" || !thread.isLoaded) return;
     void import("./show-item.js").then(({ showItem }) => {
-      if (showItem(wantedItem) || !thread.mayHaveMore || maxMessages >= maxMessagesSent) setWantedItem("");
-      else setMaxMessages(maxMessagesSent);
+      if (showItem(wantedItem) || !thread.mayHaveMore || maxMessages >= maxMessagesSent)
+        change({ kind: "found" });
+      else change({ kind: "loaded", maxMessages: maxMessagesSent });
     });
   }, [wantedItem, thread, maxMessages]);
 
@@ -262,23 +232,20 @@ export function App({ initial }) {
       chats=${chats}
       running=${running}
       currentId=${currentId}
-      isOpen=${isDrawerOpen}
+      isOpen=${page.drawer === "open"}
       isDrawer=${isDrawer}
-      onClose=${() => {
-        hasClosedDrawer.current = true;
-        setDrawerOpen(false);
-      }}
+      onClose=${() => change({ kind: "drawer", drawer: "left" })}
       onNew=${startNew}
-      onSearch=${() => openDialog("search")}
+      onSearch=${() => openDialog({ name: "search" })}
       onOpen=${open}
       name=${state.accountName ?? translate(state.hasPassword ? "page.account.shared" : "page.account.local")}
-      onKeys=${() => openDialog("keys")}
-      onSettings=${() => openDialog("settings")}
+      onKeys=${() => openDialog({ name: "keys" })}
+      onSettings=${() => openDialog({ name: "settings" })}
       onLogOut=${state.hasPassword ? logOut : undefined}
     />
-    <main id="main" class="main" inert=${isDrawer && isDrawerOpen}>
+    <main id="main" class="main" inert=${isDrawer && page.drawer === "open"}>
       <header class="top">
-        ${isDrawer && html`<${MenuButton} buttonRef=${menuButton} isOpen=${isDrawerOpen} onOpen=${() => setDrawerOpen(true)} />`}
+        ${isDrawer && html`<${MenuButton} buttonRef=${menuButton} isOpen=${page.drawer === "open"} onOpen=${() => change({ kind: "drawer", drawer: "open" })} />`}
         <h1 dir="auto">${title}</h1>
         <${ModelPicker} key=${currentId} model=${model} />
         ${thread.items.length > 0 && html`<${ChatMenu} key=${currentId} conversationId=${currentId} />`}
@@ -292,12 +259,12 @@ export function App({ initial }) {
         key=${`thread ${currentId}`}
         thread=${thread}
         empty=${html`<${Welcome}
-          why=${thread.hasPrivate ? "page.only-private" : addressed.current === currentId ? "page.unknown-chat" : undefined}
+          why=${thread.hasPrivate ? "page.only-private" : page.addressed === currentId ? "page.unknown-chat" : undefined}
           commands=${state.commands}
           onIdea=${(/** @type {{ text: string, picker?: string }} */ idea) =>
-            setPrefill({ ...idea, nonce: Date.now() })}
+            change({ kind: "prefilled", prefill: { ...idea, nonce: Date.now() } })}
         />`}
-        onEarlier=${() => setMaxMessages(maxMessages + moreMessages)}
+        onEarlier=${() => change({ kind: "loaded", maxMessages: maxMessages + moreMessages })}
         actions=${actions}
       />
       <${Composer}
@@ -306,39 +273,36 @@ export function App({ initial }) {
         state=${state}
         isAnswering=${isAnswering}
         isNarrow=${isDrawer}
-        prefill=${prefill}
+        prefill=${page.prefill}
         onSend=${send}
         isConnected=${connection === "open"}
         onProblem=${(/** @type {Error} */ error) => tell(error, title)}
-        onSettings=${() => setDialog("settings")}
+        onSettings=${() => openDialog({ name: "settings" })}
         onStop=${stop}
       />
       <p class="sr-only" role="status" aria-live="polite">${announcement}</p>
     </main>
     ${
-      dialog === "settings" &&
+      dialog?.name === "settings" &&
       html`<${SettingsPanel}
         conversationId=${currentId}
         accountName=${state.accountName}
         onClose=${() => {
-          setDialog(undefined);
+          closeDialog();
           void model.reload();
         }}
       />`
     }
-    ${dialog === "keys" && html`<${ShortcutsDialog} onClose=${() => setDialog(undefined)} />`}
+    ${dialog?.name === "keys" && html`<${ShortcutsDialog} onClose=${closeDialog} />`}
+    ${dialog?.name === "search" && html`<${SearchDialog} recent=${conversations} onOpen=${open} onClose=${closeDialog} />`}
     ${
-      dialog === "search" &&
-      html`<${SearchDialog} recent=${conversations} onOpen=${open} onClose=${() => setDialog(undefined)} />`
-    }
-    ${
-      enlarged !== undefined &&
+      dialog?.name === "picture" &&
       html`<${Lightbox}
         items=${thread.items}
-        first=${enlarged}
+        first=${dialog.image}
         onAct=${act}
         onChangeOwn=${changeOwn}
-        onClose=${() => setEnlarged(undefined)}
+        onClose=${closeDialog}
       />`
     }
   `;
@@ -354,15 +318,7 @@ function forgetChat(account, chat) {
   dropFiles(chat);
 }
 
-/** Returns what is left of a problem when the connection is back. @param {Problem | undefined} problem */
-function whenBack(problem) {
-  if (problem?.isOffline !== true) return problem;
-  return problem.chat === undefined
-    ? undefined
-    : { ...problem, message: translate("page.unsent"), isOffline: false };
-}
-
-/** @param {Problem} problem */
+/** @param {import("./page-state.js").Problem} problem */
 function toText({ chat, message }) {
   return chat === undefined ? message : `${chat}: ${message}`;
 }
@@ -435,72 +391,4 @@ function useMediaQuery(query) {
 function bannerOf(connection, trouble) {
   if (connection === "open") return trouble;
   return translate(connection === "lost" ? "page.lost" : "page.reconnecting");
-}
-
-/**
- * Returns things to try, without those of missing commands.
- * @param {readonly import("../views.ts").CommandView[]} commands
- */
-function ideas(commands) {
-  /** @param {string} name */
-  const has = (name) => commands.some((command) => command.name === name);
-  return [
-    has("imagine") && {
-      title: translate("page.idea.draw"),
-      detail: translate("page.idea.draw.text"),
-      text: translate("page.idea.draw.text"),
-    },
-    {
-      title: translate("page.idea.describe"),
-      detail: translate("page.idea.describe.detail"),
-      text: translate("page.idea.describe.text"),
-      picker: "image/*",
-    },
-    has("transcribe") && {
-      title: translate("page.idea.transcribe"),
-      detail: translate("page.idea.transcribe.detail"),
-      text: "/transcribe ",
-      picker: "audio/*",
-    },
-    has("models") && { title: translate("page.idea.models"), detail: "/models", text: "/models" },
-  ].filter((idea) => idea !== false);
-}
-
-/**
- * Shows the welcome in an empty conversation.
- * @param {object} props
- * @param {"page.unknown-chat" | "page.only-private" | undefined} props.why why the address shows no messages
- * @param {readonly import("../views.ts").CommandView[]} props.commands
- * @param {(idea: { text: string, picker?: string }) => void} props.onIdea
- */
-function Welcome({ why, commands, onIdea }) {
-  return html`<section class="welcome" aria-labelledby="welcome-title">
-    <img src="/page/icon.svg" alt="" width="52" height="52" />
-    ${why !== undefined && html`<p class="unknown" role="status">${translate(why)}</p>`}
-    <h2 id="welcome-title">${translate("page.welcome")}</h2>
-    <p>${translate("page.welcome.how")}</p>
-    <ul class="ideas">
-      ${ideas(commands).map(
-        (idea) =>
-          html`<li key=${idea.title}>
-            <button type="button" class="idea" onClick=${() => onIdea(idea)}>
-              <strong>${idea.title}</strong><span>${idea.detail}</span>
-            </button>
-          </li>`,
-      )}
-    </ul>
-  </section>`;
-}
-
-/** Says that this is the sandbox. @param {{ banner: import("../views.ts").StateView["banner"] }} props */
-function Banner({ banner }) {
-  if (!banner.isSandbox) return null;
-  return html`<aside class="banner" aria-label="Sandbox">
-    <p>
-      <strong>${translate("page.sandbox")}</strong>
-      ${" "}${translate("page.sandbox.how")
-        .split(/(GATEWAY_BASE_URL|GATEWAY_API_KEY|\.env)/)
-        .map((part, index) => (index % 2 === 0 ? part : html`<code>${part}</code>`))}
-    </p>
-  </aside>`;
 }

@@ -19,12 +19,14 @@ const isTouch = window.matchMedia("(pointer: coarse)").matches;
 /**
  * What is in the field, and what is said below it. `isUnsent`: it could not be sent, because Parley was not
  * reached.
- * @typedef {{ text: string, caret: number, problem: string, isUnsent: boolean, isRecording: boolean }} Content
+ * @typedef {{ text: string, caret: number, problem: string, isUnsent: boolean,
+ *   isRecording: boolean }} Content
  */
 /**
  * @typedef {{ kind: "typed", text: string, caret: number } | { kind: "moved", caret: number }
  *   | { kind: "entered" | "reconnected" | "recording" } | { kind: "refused", problem: string }
- *   | { kind: "failed", error: Error } | { kind: "recorded", problem?: string | undefined }} Action
+ *   | { kind: "failed", error: Error }
+ *   | { kind: "recorded", problem?: string | undefined }} Action
  */
 
 /** @param {Content} content @param {Action} action @returns {Content} */
