@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { toSettingsTables } from "../../src/setting-texts.ts";
 
-// A new setting is written into it by `npx vitest run --project unit test/unit/readme.test.ts -u`.
+// A new setting is written into it by `npx vitest run test/self/readme.test.ts -u`.
 test("docs/settings-reference.md has the tables that `npm run settings` prints", async () => {
   const file = "docs/settings-reference.md";
   const [head] = (await readFile(file, "utf8")).split("\n## ");
