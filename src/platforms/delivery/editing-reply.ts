@@ -5,8 +5,8 @@ import type { ReplyFile, Reply } from "../../core/platform.ts";
 import type { ReplyAction } from "../../core/press.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { systemClock } from "../../support/clock.ts";
-import type { Urgency } from "./delivery-scheduler.ts";
 import {
+  type CallHow,
   type EditTarget,
   type Ending,
   isBare,
@@ -47,14 +47,14 @@ interface EditingReplyOptions {
   readonly clock?: Clock | undefined;
 }
 
-/** After this many consecutive failures streaming stops, and only the final text is shown. */
+/** After so many consecutive failures that are no limits of rate only the final text is shown. */
 const maxFailures = 3;
 /** How long final calls are retried. */
 const endingMs = 120_000;
 /** How long saving the address is tried at the end, and before something is removed. */
 const saveMs = 10_000;
 /** How long a target without room is left alone before it is asked again. */
-const maxRoomWaitMs = 1000;
+const [minRoomWaitMs, maxRoomWaitMs] = [50, 1000];
 
 /**
  * Creates a reply in messages that are posted once and then edited. The first text is shown at once, and
@@ -66,6 +66,8 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   const { target, stop, log, clock = systemClock } = options;
   const { sign } = target;
   const abandoned = new AbortController();
+  /** Growing text that waits for room leaves it to the final text. */
+  let growth = new AbortController();
   const pace = createPace(target, clock);
   const shown = createShownMessages({
     ...options,
@@ -142,26 +144,42 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     // A status has no message unless it must be read, and stands in those of an earlier run only with new
     // text.
     if (sign !== undefined && text === "" && !isLongStep) return;
-    const waitMs = pace.waitMs(text !== "");
+    const waitMs = pace.waitMs(urgencyNow());
     if (waitMs > 0) cancelTimer = clock.after(waitMs, stream);
     else void runAlone(streamOnce);
   }
 
+  /** A status is no words. */
+  const urgencyNow = (): "first" | "growth" => (text === "" || shown.hasText() ? "growth" : "first");
+
   async function streamOnce(): Promise<void> {
     isChanged = false;
-    pace.begun(text !== "");
+    const { signal: leaves } = growth;
     try {
       // The first text is sent within the call that writes it.
       const saving = shown.saveIfNeeded();
       if (saving !== undefined) await saving;
       for (const [index, content] of planGrowing().entries()) {
         if (state !== "open") return;
-        await shown.put(index, content, "preview");
+        await shown.put(index, content, { urgency: urgencyNow(), leaves });
       }
       pace.succeeded();
     } catch (error) {
       isChanged = true;
-      log.warn({ err: error, ...pace.failed(error) }, "streaming edit failed");
+      if (leaves.aborted) return;
+      const { isLimited, ...fields } = pace.failed(error);
+      log[isLimited ? "debug" : "warn"]({ err: error, ...fields }, "streaming edit failed");
+    }
+  }
+
+  /** Shows a placeholder, also where the platform is away for a moment, until the reply ends. */
+  async function showFirst(content: MessageContent): Promise<void> {
+    const { signal: leaves } = growth;
+    const deadline = clock.monotonic() + endingMs;
+    try {
+      await shown.putWithRetry(0, content, { deadline, urgency: "first", leaves });
+    } catch (error) {
+      if (!leaves.aborted) throw error;
     }
   }
 
@@ -173,6 +191,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     }
     state = "ending";
     cancelTimer?.();
+    growth.abort("ended");
     try {
       await files.idle();
       await runAlone(() => showEnding(ending));
@@ -182,6 +201,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
       abandoned.signal.throwIfAborted();
       // The caller may still call `fail`.
       state = "open";
+      growth = new AbortController();
       pace.giveUp();
       throw error;
     }
@@ -232,8 +252,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
         if (!isShown) sign?.show();
         // The messages of an earlier run lose their buttons, and say that there will be another answer.
         const isResumed = shown.count() > 0 && (target.roomInMs?.("first") ?? 0) <= 0;
-        if (isResumed || (!isShown && sign === undefined))
-          await shown.putWithRetry(0, first, { deadline: clock.monotonic() + endingMs, urgency: "preview" });
+        if (isResumed || (!isShown && sign === undefined)) await showFirst(first);
         await shown.saveIfNeeded();
       });
     },
@@ -262,30 +281,24 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
 
 /** Says when growing text may be shown. */
 function createPace(target: EditTarget, clock: Clock) {
-  let hasTriedText = false;
   let failures = 0;
   let lastCallAt = Number.NEGATIVE_INFINITY;
-  /** Growing text is left out until this time, because the platform limits the rate. */
-  let growsFrom = Number.NEGATIVE_INFINITY;
   /** The target has no room until this time. */
   let noRoomUntil = Number.NEGATIVE_INFINITY;
 
   return {
     /** Whether it has failed so often that only the final text is shown. */
     isOver: () => failures >= maxFailures,
-    /** How long a change has to wait. The first text does not wait for the interval after a status. */
-    waitMs(hasText: boolean): number {
-      const isFirstText = hasText && !hasTriedText;
-      const intervalEndsAt = isFirstText ? Number.NEGATIVE_INFINITY : lastCallAt + target.minEditIntervalMs;
+    /** How long a change has to wait. The first words do not wait for the interval after a status. */
+    waitMs(urgency: "first" | "growth"): number {
+      const intervalEndsAt =
+        urgency === "first" ? Number.NEGATIVE_INFINITY : lastCallAt + target.minEditIntervalMs;
       const now = clock.monotonic();
-      const waitMs = Math.max(intervalEndsAt, growsFrom, noRoomUntil) - now;
+      const waitMs = Math.max(intervalEndsAt, noRoomUntil) - now;
       if (waitMs > 0) return waitMs;
-      const roomInMs = Math.min(target.roomInMs?.(isFirstText ? "first" : "preview") ?? 0, maxRoomWaitMs);
+      const roomInMs = Math.min(target.roomInMs?.(urgency) ?? 0, maxRoomWaitMs);
       noRoomUntil = now + roomInMs;
       return roomInMs;
-    },
-    begun(hasText: boolean): void {
-      hasTriedText ||= hasText;
     },
     called(): void {
       lastCallAt = clock.monotonic();
@@ -293,13 +306,14 @@ function createPace(target: EditTarget, clock: Clock) {
     succeeded(): void {
       failures = 0;
     },
-    /** Notes a failure, and returns what the log says about it. */
-    failed(error: unknown): { readonly failures: number } {
-      failures += 1;
+    /** Notes a failure. Where the rate is limited it does not count. */
+    failed(error: unknown): { readonly failures: number; readonly isLimited: boolean } {
       lastCallAt = clock.monotonic();
       const retryAfterMs = isParleyError(error) ? error.retryAfterMs : undefined;
-      if (retryAfterMs !== undefined) growsFrom = lastCallAt + retryAfterMs;
-      return { failures };
+      if (retryAfterMs === undefined) failures += 1;
+      const againInMs = Math.max(minRoomWaitMs, retryAfterMs ?? target.minEditIntervalMs);
+      noRoomUntil = lastCallAt + Math.min(againInMs, maxRoomWaitMs);
+      return { failures, isLimited: retryAfterMs !== undefined };
     },
     giveUp(): void {
       failures = maxFailures;
@@ -352,6 +366,8 @@ function createFileQueue(upload: (files: readonly ReplyFile[]) => Promise<void>)
   };
 }
 
+type PutHow = Omit<CallHow, "signal">;
+
 interface ShownMessage {
   ref: Json;
   /** The content as JSON, or `undefined` where it is not known. */
@@ -359,10 +375,9 @@ interface ShownMessage {
 }
 
 /** How long and how urgently a call is repeated. */
-interface CallHow {
+interface RetryHow extends PutHow {
   /** By {@link Clock.monotonic}. */
   readonly deadline: number;
-  readonly urgency: Urgency;
 }
 
 /**
@@ -389,6 +404,7 @@ function createShownMessages(options: {
   const messages: ShownMessage[] = options.savedRefs.map((ref) => ({ ref, content: undefined }));
   let files = savedFiles;
   let areRefsSaved = messages.length > 0;
+  let hasText = false;
 
   async function save(): Promise<void> {
     areRefsSaved = false;
@@ -431,30 +447,37 @@ function createShownMessages(options: {
     }
   }
 
-  async function post(index: number, content: MessageContent, urgency: Urgency): Promise<void> {
+  /** Notes that text is shown, which needs no sign. */
+  function noteText({ text }: MessageContent): void {
+    if (text === "") return;
+    hasText = true;
+    sign?.clear();
+  }
+
+  async function post(index: number, content: MessageContent, how: PutHow): Promise<void> {
     throwUnlessOwned();
-    const ref = await target.post(content, signal, urgency);
+    const ref = await target.post(content, { ...how, signal });
     messages[index] = { ref, content: JSON.stringify(content) };
-    if (content.text !== "") sign?.clear();
+    noteText(content);
     await savePosted();
   }
 
   /** Posts or edits one message, unless it shows the content already. */
-  async function put(index: number, content: MessageContent, urgency: Urgency): Promise<void> {
+  async function put(index: number, content: MessageContent, how: PutHow): Promise<void> {
     const wanted = JSON.stringify(content);
     const message = messages[index];
     if (message?.content === wanted) return;
     throwUnlessOwned();
     options.onCall();
     if (message === undefined) {
-      await post(index, content, urgency);
+      await post(index, content, how);
       return;
     }
     // While the edit is in flight, the shown content is unknown.
     message.content = undefined;
-    const ref = await target.edit(message.ref, content, signal, urgency, save);
+    const ref = await target.edit(message.ref, content, { ...how, signal }, save);
     message.content = wanted;
-    if (content.text !== "") sign?.clear();
+    noteText(content);
     if (JSON.stringify(ref) === JSON.stringify(message.ref)) return;
     message.ref = ref;
     await savePosted();
@@ -464,15 +487,16 @@ function createShownMessages(options: {
   async function putWithRetry(
     index: number,
     content: MessageContent,
-    { deadline, urgency }: CallHow,
+    { deadline, ...how }: RetryHow,
   ): Promise<void> {
+    const until = how.leaves === undefined ? signal : AbortSignal.any([signal, how.leaves]);
     try {
-      await retryPlatformCall(() => put(index, content, urgency), deadline, signal, clock);
+      await retryPlatformCall(() => put(index, content, how), deadline, until, clock);
     } catch (error) {
       const isRefused = isParleyError(error, "platform-rejected") && !isTransient(error);
       if (!isRefused || messages[index] === undefined) throw error;
       log.info({ err: error }, "message not editable: posting it again");
-      await retryPlatformCall(() => post(index, content, urgency), deadline, signal, clock);
+      await retryPlatformCall(() => post(index, content, how), deadline, until, clock);
     }
   }
 
@@ -508,7 +532,7 @@ function createShownMessages(options: {
   async function emptyMessage(ref: Json): Promise<void> {
     try {
       const emptied = { text: translate("delivery.emptied"), state: "finished" } as const;
-      await target.edit(ref, emptied, signal, "final", save);
+      await target.edit(ref, emptied, { urgency: "final", signal }, save);
     } catch (error) {
       signal.throwIfAborted();
       log.warn({ err: error }, "surplus message not emptied");
@@ -518,6 +542,8 @@ function createShownMessages(options: {
   return {
     /** Returns the number of messages. */
     count: (): number => messages.length,
+    /** Whether this process has shown text. */
+    hasText: (): boolean => hasText,
     put,
     putWithRetry,
     /** Shows the final messages, and removes those of an earlier, longer answer or split of the text. */

@@ -5,7 +5,7 @@ import type { FormOffer, ReplyAction } from "../../core/press.ts";
 import type { ReplyFile, ConfirmButton } from "../../core/platform.ts";
 import { toShownSources, type ShownSource } from "../../core/sources.ts";
 import { translate } from "../../words/translate.ts";
-import type { Urgency } from "./delivery-scheduler.ts";
+import type { Urgency } from "./limits.ts";
 import { splitMarkdown } from "./split-markdown.ts";
 
 type StreamMeasures = Pick<EditTarget, "maxLength" | "lengthOf" | "maxMessages">;
@@ -208,6 +208,14 @@ export interface MessageContent {
   readonly forms?: readonly FormOffer[];
 }
 
+/** How a call that shows something is made. */
+export interface CallHow {
+  readonly urgency: Urgency;
+  readonly signal: AbortSignal;
+  /** A call that still waits for room is not sent any more when this aborts. */
+  readonly leaves?: AbortSignal | undefined;
+}
+
 /**
  * What a chat platform implements so that `createEditingReply` can show a reply in messages that are posted
  * and edited. Failures are ParleyErrors. `retryAfterMs` on one means that the platform limits the rate.
@@ -243,19 +251,13 @@ export interface EditTarget {
    * Posts a message, or finds the one that another process posted for the same reply. That one keeps its text
    * where `content` is a placeholder. Resolves to the reference that `edit` takes, as JSON.
    */
-  post(content: MessageContent, signal: AbortSignal, urgency: Urgency): Promise<Json>;
+  post(content: MessageContent, how: CallHow): Promise<Json>;
   /**
    * Resolves to the reference of the message that shows the content. It is another one where it had to be
    * posted anew.
    * @param confirm called before that; rejects with `stopping` where another process has the reply by now
    */
-  edit(
-    ref: Json,
-    content: MessageContent,
-    signal: AbortSignal,
-    urgency: Urgency,
-    confirm: () => Promise<void>,
-  ): Promise<Json>;
+  edit(ref: Json, content: MessageContent, how: CallHow, confirm: () => Promise<void>): Promise<Json>;
   /**
    * Finds the message after the known ones that an earlier run of this reply has posted without saving it, if
    * there is one. It counts as known from then on. Default: there is none.
@@ -272,9 +274,9 @@ export interface EditTarget {
   readonly sign?: WorkSign;
   /**
    * Returns when streaming text may be shown: 0 for now, or the milliseconds until it is asked again.
-   * Infinity means not before the reply ends. `first` means that none of the text is shown yet. Default: now.
+   * Infinity means not before the reply ends. "first" means that none of the text is shown yet. Default: now.
    */
-  roomInMs?(kind: "first" | "preview"): number;
+  roomInMs?(urgency: "first" | "growth"): number;
   /**
    * Is called once, when the reply has ended, and gives back what the target holds. `isAbandoned` means that
    * the reply has not ended, and another process resumes it.

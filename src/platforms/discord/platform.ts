@@ -142,7 +142,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
         ];
       },
     },
-    delivery: api.scheduler,
+    delivery: api.limits,
     health: () => connection?.health() ?? { state: "connecting" },
     async pause() {
       await connection?.handOver();

@@ -9,7 +9,7 @@ import type { Bolt } from "./transport/durable-app.ts";
 import { createCommandCalls } from "./intake/commands.ts";
 import {
   createCall,
-  createDelivery,
+  createWorkspaceLimits,
   createSlackApi,
   type Identity,
   type TeamToken,
@@ -51,8 +51,8 @@ const welcomeLookupMs = 2000;
 export function createTeam(identity: Identity, token: TeamToken, around: TeamSurroundings) {
   const { bolt, apiUrl, commands, commandPrefix, receiver, history, memory, clock, log, meter } = around;
   const { teamId } = identity;
-  const delivery = createDelivery({ clock, meter });
-  const api = createSlackApi(createCall(bolt, token, log), delivery, clock);
+  const limits = createWorkspaceLimits({ clock, meter });
+  const api = createSlackApi(createCall(bolt, token, log), limits, clock);
   const people = createPeople({
     lookUp: (id) => api.userInfo(id),
     lookUpChannel: (id) => api.publicChannelName(id),
@@ -62,7 +62,7 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
   const read = createMessageReader({ api, identity, names: people, log });
   const readRoom = createRoomReader({ api, identity, names: people, read, clock });
   const files = createFiles({ api, token: () => token.current(), apiUrl });
-  const replies = createReplies({ ...around, api, scheduler: delivery, identity });
+  const replies = createReplies({ ...around, api, limits, identity });
   const origins = createOrigins(people, teamId, around);
   const refusals = createRefusalNotices(api, log, clock);
   const handlers: TeamHandlers = {
@@ -114,7 +114,7 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
     /** These handle what Slack delivers about this workspace. */
     handlers,
     /** Calls wait here for room under the limits of this workspace. */
-    delivery,
+    delivery: limits,
     files,
     /** The address of a message in the channel or thread, unless the workspace's is not known. */
     linkTo: (at: SlackAddress, key: string) => toMessageLink(identity, at, key),

@@ -154,7 +154,7 @@ function createDiscordTarget(options: ReplyOptions): {
   readonly posts: () => number;
 } {
   const { api, address, clock, log } = options;
-  const { scheduler } = api;
+  const { limits } = api;
   const destinations = createDestinationFinder(options);
   const messages = createReplyMessages({
     ...options,
@@ -183,15 +183,14 @@ function createDiscordTarget(options: ReplyOptions): {
     minEditIntervalMs: 1100,
     isBelowFiles: true,
 
-    async post(content, signal, urgency) {
+    async post(content, call) {
       if (messages.liveInteraction() === undefined) await destinations.find();
       const shown = render(content, messages.firstId() === undefined);
       const how: PostHow = {
         ...(address.eventId === undefined ? {} : { nonce: `${address.eventId}.${messages.count()}` }),
         isPlaceholder: content.state === "waiting",
         isOfCaller: content.state === "failed" && content.retryKey === undefined,
-        signal,
-        urgency,
+        ...call,
       };
       const { ref, isShown } = await messages.post(shown, how);
       if (isShown) shownAs.set(ref.messageId, JSON.stringify(shown));
@@ -199,14 +198,14 @@ function createDiscordTarget(options: ReplyOptions): {
       return toRef(ref);
     },
 
-    async edit(given, content, signal, urgency) {
+    async edit(given, content, how) {
       const ref = fromRef(given);
       const shown = render(content, ref.messageId === messages.firstId());
       const wanted = JSON.stringify(shown);
       try {
         if (shownAs.get(ref.messageId) !== wanted) {
           shownAs.delete(ref.messageId);
-          await messages.edit(ref, shown, { signal, urgency });
+          await messages.edit(ref, shown, how);
           shownAs.set(ref.messageId, wanted);
           lastShownAt = clock.monotonic();
         }
@@ -230,17 +229,18 @@ function createDiscordTarget(options: ReplyOptions): {
 
     ...(typing === undefined ? {} : { sign: toSign(typing) }),
 
-    roomInMs(kind) {
+    roomInMs(urgency) {
       // The few edits that an old message takes are kept for its end.
       const firstId = messages.firstId();
-      if (kind === "preview" && firstId !== undefined && isOldMessage(firstId, options.now()))
+      if (firstId !== undefined && isOldMessage(firstId, options.now()) && urgency === "growth")
         return Infinity;
       if (messages.liveInteraction() !== undefined) return 0;
       const where = destinations.known()?.channelId;
-      const own = where === undefined ? [] : [kind === "first" ? lanes.posts(where) : lanes.edits(where)];
-      const roomMs = scheduler.waitMs([...own, lanes.global], "preview");
-      if (kind === "first") return roomMs;
-      const intervalMs = Math.max(...[...own, lanes.global].map((lane) => scheduler.previewIntervalMs(lane)));
+      const method = firstId === undefined ? lanes.posts : lanes.edits;
+      const its = where === undefined ? [lanes.global] : [method(where), lanes.global];
+      const roomMs = limits.waitMs(its, urgency);
+      if (urgency === "first") return roomMs;
+      const intervalMs = Math.max(...its.map((lane) => limits.intervalMs(lane)));
       return Math.max(roomMs, lastShownAt + intervalMs - clock.monotonic());
     },
 

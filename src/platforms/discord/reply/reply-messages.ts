@@ -1,7 +1,6 @@
 import type { RawFile } from "discord.js";
 import { isParleyError, ParleyError } from "../../../core/errors.ts";
-import type { Urgency } from "../../delivery/delivery-scheduler.ts";
-import { parseShownFiles } from "../../delivery/message-plan.ts";
+import { parseShownFiles, type CallHow } from "../../delivery/message-plan.ts";
 import {
   fromRef,
   isThreadType,
@@ -18,15 +17,13 @@ import { privateFlags, type DiscordContent } from "./content.ts";
 import type { createDestinationFinder, ReplyOptions } from "./destination.ts";
 
 /** How a message is posted. */
-export interface PostHow {
+export interface PostHow extends CallHow {
   readonly files?: RawFile[];
   /** Two posts with the same nonce are one message. The default is a random one. */
   readonly nonce?: string;
   readonly isPlaceholder?: boolean;
   /** Whether it shows a failure that only the caller of the command can fix. Default false. */
   readonly isOfCaller?: boolean;
-  readonly signal: AbortSignal;
-  readonly urgency: Urgency;
 }
 
 /** A posted message. `isShown` says whether it shows the content that was given. */
@@ -74,7 +71,7 @@ export function createReplyMessages(
   let posted = address.posts ?? saved.length;
   let firstId = saved[0]?.messageId;
   /** These end its share of the room for previews. */
-  const leaves: (() => void)[] = [];
+  const joined: (() => void)[] = [];
   const interactions = createInteractionPosts(options);
 
   async function postMessage(
@@ -100,7 +97,7 @@ export function createReplyMessages(
   }
 
   async function postToChannel(content: DiscordContent, how: PostHow): Promise<PostedMessage> {
-    const { files = [], nonce = randomNonce(), signal, urgency } = how;
+    const { files = [], nonce = randomNonce(), signal, urgency, leaves } = how;
     const { channelId, replyTo, isChain = address.isChain, found } = await destinations.find();
     if (found !== undefined && firstId === undefined && files.length === 0)
       return { ref: found, isShown: await replaceText(found, content, how) };
@@ -115,12 +112,12 @@ export function createReplyMessages(
     // Typing that arrives after the message would be shown below it.
     await options.beforePost();
     try {
-      const message = await api.createMessage(channelId, body, { files, signal, urgency });
+      const message = await api.createMessage(channelId, body, { files, signal, urgency, leaves });
       // Nonces count in all channels.
       const ref = { channelId: message.channel_id, messageId: message.id, isOwn: true };
       ownPosts.add(ref.channelId, ref.messageId, address.eventId);
-      if (leaves.length === 0)
-        leaves.push(api.scheduler.join(lanes.global), api.scheduler.join(lanes.edits(ref.channelId)));
+      if (joined.length === 0)
+        joined.push(api.limits.join(lanes.global), api.limits.join(lanes.edits(ref.channelId)));
       if (files.length > 0 || message.content === content.content.trim()) return { ref, isShown: true };
       return { ref, isShown: await replaceText(ref, content, how) };
     } catch (refusal) {
@@ -144,11 +141,11 @@ export function createReplyMessages(
   async function replaceText(
     ref: MessageRef,
     content: DiscordContent,
-    { isPlaceholder = false, signal, urgency }: PostHow,
+    { isPlaceholder = false, signal, urgency, leaves }: PostHow,
   ): Promise<boolean> {
     if (isPlaceholder) return false;
     await clock.sleep(ownershipMs, signal);
-    await editOwn(ref, content, { signal, urgency });
+    await editOwn(ref, content, { signal, urgency, leaves });
     return true;
   }
 
@@ -201,7 +198,7 @@ export function createReplyMessages(
     firstId: () => firstId,
     liveInteraction: interactions.live,
     close() {
-      for (const leave of leaves.splice(0)) leave();
+      for (const leave of joined.splice(0)) leave();
     },
   };
 }
@@ -263,7 +260,7 @@ function createInteractionPosts({
     async post(
       interaction: InteractionAddress,
       content: DiscordContent,
-      { files = [], nonce = randomNonce(), signal, urgency }: PostHow,
+      { files = [], nonce = randomNonce(), signal, urgency, leaves }: PostHow,
       isFirstOfReply: boolean,
     ): Promise<PostedMessage> {
       const isOnPlaceholder = isFirstOfReply && interaction.hasPublicPlaceholder !== true;
@@ -272,12 +269,13 @@ function createInteractionPosts({
       const body = withAltTexts(content, files);
       followUps ??= openFollowUps(interaction);
       const message = isFirst
-        ? await api.editFollowUp(interaction, "@original", body, { signal, urgency })
+        ? await api.editFollowUp(interaction, "@original", body, { signal, urgency, leaves })
         : await followUps.post(interaction.isPrivate ? { ...body, flags: privateFlags } : body, {
             files,
             attemptKey: nonce,
             signal,
             urgency,
+            leaves,
           });
       followUps.note(message.id);
       const ref = { channelId, messageId: message.id, isOwn: false };

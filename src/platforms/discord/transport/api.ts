@@ -19,10 +19,10 @@ import { ParleyError, isParleyError } from "../../../core/errors.ts";
 import type { Log, Meter } from "../../../core/telemetry.ts";
 import { createSlidingWindowLimiter } from "../../../support/rate-limiter.ts";
 import { backoffMs, retry } from "../../../support/retry.ts";
-import type { DeliveryScheduler } from "../../delivery/delivery-scheduler.ts";
+import type { Limits } from "../../delivery/limits.ts";
 import { discordCode, errorCodes } from "../errors.ts";
 import {
-  createDiscordScheduler,
+  createDiscordLimits,
   createSending,
   isLost,
   isOldMessage,
@@ -86,7 +86,7 @@ interface ApiOptions {
   readonly token: string;
   readonly apiUrl: string;
   /** By default one is made from the next three. */
-  readonly scheduler?: DeliveryScheduler;
+  readonly limits?: Limits;
   /** What Discord allows this process, over all routes. Default 50. */
   readonly requestsPerSecond?: number | undefined;
   readonly meter?: Meter | undefined;
@@ -109,13 +109,12 @@ interface Surroundings extends Pick<ApiOptions, "now" | "clock" | "log"> {
 export type DiscordApi = ReturnType<typeof createDiscordApi>;
 
 export function createDiscordApi(options: ApiOptions) {
-  const { scheduler = createDiscordScheduler(options), clock } = options;
+  const { limits = createDiscordLimits(options), clock } = options;
   const rest = createRest(options.token, options.apiUrl, options.log);
-  const around: Surroundings = { ...options, rest, send: createSending(scheduler, clock) };
+  const around: Surroundings = { ...options, rest, send: createSending(limits, clock) };
   const messages = createMessageRequests(around);
   return {
-    /** Orders what is shown, under Discord's limits. */
-    scheduler,
+    limits,
     ...messages,
     ...createPlaceRequests(around),
     ...createDirectMessages(around, (channelId, body) => messages.createMessage(channelId, body)),
@@ -133,7 +132,7 @@ function oldLane(messageId: string, id: string, now: number): string[] {
   return isOldMessage(messageId, now) ? [lanes.oldEdits(id)] : [];
 }
 
-function createMessageRequests({ rest, send, now, log }: Surroundings) {
+function createMessageRequests({ rest, send, now, clock, log }: Surroundings) {
   function post(
     channelId: string,
     body: RESTPostAPIChannelMessageJSONBody,
@@ -182,11 +181,12 @@ function createMessageRequests({ rest, send, now, log }: Surroundings) {
     },
     /** Shows "typing…" for ten seconds, or until the bot posts. */
     startTyping(channelId: string, given?: SendOptions): Promise<void> {
-      const its = [lanes.typing(channelId), lanes.allTyping, lanes.global];
+      const its = [lanes.typing(channelId), lanes.global];
       return send(
         { method: "typing", action: "start typing", lanes: its },
         () => rest.post(Routes.channelTyping(channelId), toRequest(given)),
-        { urgency: "preview", ...given },
+        // It never waits.
+        { urgency: "growth", deadline: clock.monotonic(), ...given },
       );
     },
     deleteMessage: (channelId: string, messageId: string): Promise<void> =>
@@ -205,12 +205,10 @@ function createMessageRequests({ rest, send, now, log }: Surroundings) {
       channelId: string,
       { isPatient = false, ...query }: MessageQuery & { readonly isPatient?: boolean },
     ): Promise<APIMessage[]> {
-      const usual = asked("read", "read messages", channelId);
-      const patient = { ...usual, lanes: [...usual.lanes, lanes.lookUps], isPatient };
       return send(
-        isPatient ? patient : usual,
+        { ...asked("read", "read messages", channelId), isPatient },
         () => rest.get(Routes.channelMessages(channelId), { query: makeURLSearchParams(query) }),
-        { urgency: isPatient ? "preview" : "final" },
+        { urgency: isPatient ? "growth" : "final" },
       );
     },
   };

@@ -3,12 +3,7 @@ import { isParleyError } from "../../../core/errors.ts";
 import type { Meter } from "../../../core/telemetry.ts";
 import { systemClock } from "../../../support/clock.ts";
 import { backoffMs, retry } from "../../../support/retry.ts";
-import {
-  type LaneLimit,
-  type Urgency,
-  createDeliveryScheduler,
-  type DeliveryScheduler,
-} from "../../delivery/delivery-scheduler.ts";
+import { createLimits, type LaneLimit, type Limits, type Urgency } from "../../delivery/limits.ts";
 import { globalLane, toParleyError } from "../errors.ts";
 import { snowflakeTime } from "../address.ts";
 
@@ -16,10 +11,6 @@ import { snowflakeTime } from "../address.ts";
 export const lanes = {
   /** Covers all routes, but not interactions. */
   global: globalLane,
-  /** Covers typing in all channels, which must not take the room of answers. */
-  allTyping: "typing",
-  /** Covers reads that nobody waits for, which must not take the room of answers either. */
-  lookUps: "look-ups",
   posts: (channelId: string) => `posts ${channelId}`,
   edits: (channelId: string) => `edits ${channelId}`,
   /** Covers edits of messages older than an hour, by channel or, where that is not known, by message. */
@@ -40,9 +31,6 @@ function toGlobalLimit(requestsPerSecond: number): LaneLimit {
   return { perWindow: Math.max(1, Math.floor(requestsPerSecond * 0.96)), windowMs: 1000 };
 }
 
-/** Look-ups are scheduled as previews, which use 21 of it. */
-const lookUpLimit: LaneLimit = { perWindow: 30, windowMs: 1000 };
-const typingLimit: LaneLimit = { perWindow: 8, windowMs: 1000 };
 /**
  * These match Discord's headers. The library reads those of each response too, and refuses a request of which
  * they say that Discord would refuse it.
@@ -63,14 +51,11 @@ export function isOldMessage(messageId: string, now: number): boolean {
   return /^\d+$/.test(messageId) && now - snowflakeTime(messageId) > oldMs;
 }
 
-/** How long a request may wait without a deadline. A reply shows newer text instead of a late preview. */
-const maxWaitMs: Readonly<Record<Urgency, number>> = {
-  final: 60_000,
-  preview: 1000,
-};
+/** How long a request may wait without a deadline. Later than that a reply shows newer text instead. */
+const maxWaitMs: Readonly<Record<Urgency, number>> = { final: 120_000, first: 1000, growth: 1000 };
 
-/** Creates the scheduler of what is shown on Discord. */
-export function createDiscordScheduler({
+/** Creates the limits of what is sent to Discord. */
+export function createDiscordLimits({
   meter,
   requestsPerSecond = usualRequestsPerSecond,
   clock = systemClock,
@@ -79,14 +64,12 @@ export function createDiscordScheduler({
   /** What Discord allows in total. */
   readonly requestsPerSecond?: number | undefined;
   readonly clock?: Clock;
-}): DeliveryScheduler {
+}): Limits {
   const globalLimit = toGlobalLimit(requestsPerSecond);
-  return createDeliveryScheduler({
+  return createLimits({
     platform: "discord",
     limitOf(lane) {
       if (lane === lanes.global) return globalLimit;
-      if (lane === lanes.allTyping) return typingLimit;
-      if (lane === lanes.lookUps) return lookUpLimit;
       return channelLimits[lane.split(" ")[0] ?? ""];
     },
     clock,
@@ -97,6 +80,8 @@ export function createDiscordScheduler({
 /** How a request is sent. After `signal` has aborted, nothing is sent. */
 export interface SendOptions {
   readonly signal?: AbortSignal | undefined;
+  /** A request that still waits for room is not sent any more when this aborts. */
+  readonly leaves?: AbortSignal | undefined;
   /** Default "final". */
   readonly urgency?: Urgency;
   /** By when it must be sent, by {@link Clock.monotonic}. The default depends on the urgency. */
@@ -113,7 +98,7 @@ interface DiscordRequest {
   readonly lanes: readonly string[];
   /** Whether it is sent again where a response is lost: a read, or a post with a nonce. */
   readonly isRepeatable?: boolean;
-  /** Whether a preview that Discord refuses as too many is sent again too. */
+  /** Whether one that is not final is sent again too where Discord refuses it as too many. */
   readonly isPatient?: boolean;
 }
 
@@ -121,33 +106,39 @@ const maxRepeats = 3;
 export const repeatBackoff = { baseMs: 100, maxMs: 400 };
 
 /**
- * Returns what sends a request in its lanes. One that Discord refuses as too many is sent again when there is
- * room, until its deadline, except a preview.
+ * Returns what sends a request in its lanes. A final one that Discord refuses as too many is sent again when
+ * there is room, until its deadline.
  * @throws ParleyError without tokens and user text: `platform-unreachable` with `retryAfterMs` where there is
  *   no room before the deadline
  */
-export function createSending(scheduler: DeliveryScheduler, clock: Clock) {
+export function createSending(limits: Limits, clock: Clock) {
   return async <T>(
     { method, action, lanes: its, isRepeatable = false, isPatient = false }: DiscordRequest,
     request: () => Promise<unknown>,
-    { signal, urgency = "final", deadline: given }: SendOptions = {},
+    { signal, leaves, urgency = "final", deadline: given }: SendOptions = {},
   ): Promise<T> => {
     const deadline = given ?? clock.monotonic() + maxWaitMs[isPatient ? "final" : urgency];
+    const waits = { signal: toSignal(signal, leaves), deadline };
     const once = (): Promise<T> => translated(action, request);
     const delayMs = (error: unknown, attempt: number): number | undefined =>
       isLost(error) && attempt <= maxRepeats ? backoffMs(attempt, repeatBackoff) : undefined;
     const work = isRepeatable ? () => retry(once, { signal, clock, delayMs }) : once;
     for (;;) {
       try {
-        return await scheduler.send({ lanes: its, method, urgency, deadline, signal }, work);
+        return await limits.send({ lanes: its, method, urgency, ...waits }, work);
       } catch (error) {
         const retryAfterMs = isParleyError(error) ? error.retryAfterMs : undefined;
         // The lane is closed until then, so that the next call waits there.
-        if (retryAfterMs === undefined || (urgency === "preview" && !isPatient)) throw error;
+        if (retryAfterMs === undefined || (urgency !== "final" && !isPatient)) throw error;
         if (clock.monotonic() + retryAfterMs > deadline) throw error;
       }
     }
   };
+}
+
+function toSignal(...signals: readonly (AbortSignal | undefined)[]): AbortSignal | undefined {
+  const given = signals.filter((one) => one !== undefined);
+  return given.length > 1 ? AbortSignal.any(given) : given[0];
 }
 
 /** Makes a request, whose failure is a ParleyError. */

@@ -4,18 +4,11 @@ import type { Json } from "../../../core/events.ts";
 import type { ReplyFile } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { translate } from "../../../words/translate.ts";
-import type { DeliveryScheduler, Reservation, Urgency } from "../../delivery/delivery-scheduler.ts";
-import type { EditTarget, MessageContent } from "../../delivery/message-plan.ts";
+import type { Limits } from "../../delivery/limits.ts";
+import type { CallHow, EditTarget, MessageContent } from "../../delivery/message-plan.ts";
 import { isTransient } from "../../delivery/receive-patiently.ts";
 import { parseMessageRef, type SlackAddress, isDirectMessages, type MessageRef } from "../address.ts";
-import {
-  isLimited,
-  lanes,
-  reserveNow,
-  type CallTiming,
-  type Identity,
-  type SlackApi,
-} from "../transport/web-api.ts";
+import { isLimited, lanes, type CallTiming, type Identity, type SlackApi } from "../transport/web-api.ts";
 import { type Feature, isNotMember } from "../errors.ts";
 import { areShared } from "../intake/files.ts";
 import { escapedBytes, escapeMarkdown } from "./escape-markdown.ts";
@@ -31,7 +24,7 @@ const minEditIntervalMs = 1000;
 
 interface MessageTargetOptions {
   readonly api: SlackApi;
-  readonly scheduler: DeliveryScheduler;
+  readonly limits: Limits;
   readonly streams: Feature;
   /** Removes messages that no saved address contains any more. It never rejects. */
   readonly removeMessages: (refs: readonly MessageRef[]) => Promise<void>;
@@ -60,11 +53,11 @@ interface MessageTarget extends EditTarget {
 /**
  * Shows a reply in messages of a channel, thread or direct message: as a native stream in direct messages,
  * and as posts that are edited elsewhere, and where Slack has no streams. Growing text is left out where
- * Slack's limits have no room for it. Where an edit with the final text would have to wait, the text is
- * posted, and the message with its beginning removed.
+ * Slack's limits have no room for it. Where an edit with the final text would wait longer than half a second,
+ * the text is posted, and the message with its beginning removed, except one that may be a thread's root.
  */
 export function createMessageTarget(options: MessageTargetOptions): MessageTarget {
-  const { api, scheduler, removeMessages, identity, address, isResumed, onPost, log } = options;
+  const { api, limits, removeMessages, identity, address, isResumed, onPost, log } = options;
   const { channel, thread } = address;
   // What stands in the channel itself has a placeholder.
   const session =
@@ -86,15 +79,16 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
     }
   }
 
-  async function post(content: MessageContent, signal: AbortSignal, urgency: Urgency): Promise<MessageRef> {
+  async function post(content: MessageContent, how: CallHow): Promise<MessageRef> {
+    const { urgency } = how;
+    const signal = toSignal(how);
     const known = await messages.findNext();
     if (known !== undefined) {
       await messages.update(known, content, { urgency, withinMs: editWithinMs, signal });
       return known;
     }
-    return isEnd(content) || urgency === "final"
-      ? await messages.post(content, { urgency: "final", withinMs: postWithinMs, signal })
-      : await growing.post(content, signal);
+    if (!isEnd(content) && urgency !== "final") return await growing.post(content, { urgency, signal });
+    return await messages.post(content, { urgency: "final", withinMs: postWithinMs, signal });
   }
 
   /** Shows the final text of a message, and resolves to the message that shows it. */
@@ -104,14 +98,13 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
     timing: CallTiming,
     confirm: () => Promise<void>,
   ): Promise<MessageRef> {
-    const { stream, reservation } = messages.at(ref);
+    const { stream } = messages.at(ref);
     try {
       if (stream?.isOpen() === true && (await stream.finish(content, timing))) {
         messages.at(ref).key = toKey(content);
         return ref;
       }
-      await messages.update(ref, content, { ...timing, reservation });
-      reservation?.release();
+      await messages.update(ref, content, timing);
       return ref;
     } catch (error) {
       if (timing.urgency !== "final" || !isBetterPosted(error)) throw error;
@@ -131,7 +124,7 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
   function isBetterPosted(error: unknown): boolean {
     if (!isLimited(error)) return isParleyError(error, "platform-rejected") && !isTransient(error);
     // The root of a thread stays, because the thread's conversation is named after it.
-    return thread !== undefined && scheduler.waitMs(lanes.posts(channel), "final") < error.retryAfterMs;
+    return thread !== undefined && limits.waitMs(lanes.posts(channel), "final") < error.retryAfterMs;
   }
 
   /** Asks a command's caller to invite the bot, since the bot cannot post in the channel. */
@@ -149,9 +142,9 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
     maxMessages,
     minEditIntervalMs,
     ...(session === undefined ? {} : { sign: { show: () => session.begin(), clear: () => undefined } }),
-    async post(content, signal, urgency): Promise<Json> {
+    async post(content, how): Promise<Json> {
       try {
-        const ref = await post(content, signal, urgency);
+        const ref = await post(content, how);
         messages.refs.push(ref);
         onPost(ref);
         return toJson(ref);
@@ -160,11 +153,13 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
         throw error;
       }
     },
-    async edit(given, content, signal, urgency, confirm): Promise<Json> {
+    async edit(given, content, how, confirm): Promise<Json> {
       const ref = await messages.current(parseMessageRef(given));
       // The last preview and the final content are often equal, and an edit would only count against the
       // limit.
       if (messages.at(ref).key === toKey(content)) return toJson(ref);
+      const { urgency } = how;
+      const signal = toSignal(how);
       if (isEnd(content))
         return toJson(await finish(ref, content, { urgency, withinMs: editWithinMs, signal }, confirm));
       await growing.extend(ref, content, { urgency, signal });
@@ -190,7 +185,7 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
       await api.upload(channel, thread, files);
       return [];
     },
-    roomInMs: (kind) => growing.roomInMs(kind),
+    roomInMs: (urgency) => growing.roomInMs(urgency),
     saved: () => removeMessages(messages.takeReplaced()),
     close(isAbandoned) {
       session?.end(isAbandoned);
@@ -204,93 +199,58 @@ const isEnd = ({ state }: MessageContent): boolean => state === "finished" || st
 
 const toJson = ({ channel, ts }: MessageRef): Json => ({ channel, ts });
 
-/** A preview that has to wait longer is outdated. */
-const previewWithinMs = 1000;
+function toSignal({ signal, leaves }: CallHow): AbortSignal {
+  return leaves === undefined ? signal : AbortSignal.any([signal, leaves]);
+}
+
+/** Growing text that has to wait longer is outdated. */
+const growthWithinMs = 1000;
 
 interface GrowingMessagesOptions extends Pick<
   MessageTargetOptions,
-  "api" | "scheduler" | "streams" | "address" | "clock" | "log"
+  "api" | "limits" | "streams" | "address" | "clock" | "log"
 > {
   readonly messages: ReturnType<typeof createReplyMessages>;
 }
 
 /**
- * Shows text as native streams, or as posts that are edited and for whose final edit room is kept. In a
- * channel only the person who is answered would see a stream grow, so that messages there are edited.
+ * Shows text as native streams, or as posts that are edited. In a channel only the person who is answered
+ * would see a stream grow, so that messages there are edited.
  */
 function createGrowingMessages(options: GrowingMessagesOptions) {
-  const { api, scheduler, streams, messages, address, clock, log } = options;
+  const { api, limits, streams, messages, address, clock, log } = options;
   const { channel, thread } = address;
-  /** The reply shares the room for previews in this lane. */
+  /** The reply shares the room for growth in this lane. */
   let joined: { readonly lane: string; readonly leave: () => void } | undefined;
 
   /** Makes the reply share the room of that lane, and of no other. */
   function join(lane: string): void {
     if (joined?.lane === lane) return;
     joined?.leave();
-    joined = { lane, leave: scheduler.join(lane) };
+    joined = { lane, leave: limits.join(lane) };
   }
 
   const streamThread = (): string | undefined =>
     isDirectMessages(channel) && streams.isOn() ? thread : undefined;
 
-  const reserve = (lane: string): Reservation | undefined => reserveNow(scheduler, lane);
-
-  function canReserve(lane: string): boolean {
-    const reservation = reserve(lane);
-    reservation?.release();
-    return reservation !== undefined;
-  }
-
-  async function postEditable(content: MessageContent, timing: CallTiming): Promise<MessageRef | undefined> {
-    const reservation = reserve(lanes.update);
-    if (reservation === undefined) return undefined;
-    try {
-      const ref = await messages.post(content, timing);
-      messages.at(ref).reservation = reservation;
-      join(lanes.update);
-      return ref;
-    } catch (error) {
-      reservation.release();
-      throw error;
-    }
-  }
-
   /** Starts a stream. The result is `undefined` where there is none, or no room for one. */
   async function startStream(text: string, timing: CallTiming): Promise<MessageRef | undefined> {
     const root = streamThread();
-    const beginning = streamBeginning(text);
-    if (root === undefined || beginning === "") return undefined;
-    if (scheduler.waitMs([lanes.startStream], "final") > 0) return undefined;
-    const reservation = reserve(lanes.stopStream);
-    if (reservation === undefined) return undefined;
-    let ref: MessageRef;
+    const started = streamBeginning(text);
+    if (root === undefined || started === "") return undefined;
+    const index = messages.refs.length;
+    const mark = messages.markOf(index);
     try {
-      // The room for its end limits how many there are.
-      ref = await api.startStream(channel, root, escapeMarkdown(beginning), {
-        ...timing,
-        urgency: "final",
-      });
+      const ref = await api.startStream(channel, root, escapeMarkdown(started), { ...timing, withinMs: 0 });
+      const stream = createNativeStream({ api, ref, started, mark, clock, log });
+      messages.add(ref, { index, stream, lastGrownAt: clock.monotonic() });
+      join(lanes.appendStream);
+      return ref;
     } catch (error) {
-      reservation.release();
       if (isLimited(error) || streams.note(error)) return undefined;
       messages.failed(error);
       throw error;
     }
-    const index = messages.refs.length;
-    const mark = messages.markOf(index);
-    const stream = createNativeStream({
-      api,
-      ref,
-      started: beginning,
-      mark,
-      reservation,
-      clock,
-      log,
-    });
-    messages.add(ref, { index, stream, lastPreviewAt: clock.monotonic() });
-    join(lanes.appendStream);
-    return ref;
   }
 
   return {
@@ -298,61 +258,53 @@ function createGrowingMessages(options: GrowingMessagesOptions) {
      * Posts the first text of a message: as a stream where there can be one, else as a post.
      * @throws ParleyError `platform-unreachable` with `retryAfterMs` where there is no room now
      */
-    async post(content: MessageContent, signal: AbortSignal): Promise<MessageRef> {
-      const timing: CallTiming = { urgency: "preview", withinMs: previewWithinMs, signal };
-      const ref = (await startStream(content.text, timing)) ?? (await postEditable(content, timing));
-      if (ref !== undefined) return ref;
+    async post(content: MessageContent, given: Omit<CallTiming, "withinMs">): Promise<MessageRef> {
+      const timing: CallTiming = { ...given, withinMs: growthWithinMs };
+      const stream = await startStream(content.text, timing);
+      if (stream !== undefined) return stream;
       // A command's placeholder is the only sign of work that it has.
-      if (content.text === "") return await messages.post(content, { ...timing, withinMs: postWithinMs });
-      throw new ParleyError("platform-unreachable", "Slack has no room for streaming text", {
-        retryAfterMs: 1000,
-      });
+      const withinMs = content.text === "" ? postWithinMs : growthWithinMs;
+      const ref = await messages.post(content, { ...given, withinMs });
+      join(lanes.update);
+      return ref;
     },
-    /** Shows more text. Without room for its final edit the message stays as it is. */
+    /** Shows more text. */
     async extend(
       ref: MessageRef,
       content: MessageContent,
       given: Omit<CallTiming, "withinMs">,
     ): Promise<void> {
-      const timing: CallTiming = { ...given, withinMs: previewWithinMs };
+      const timing: CallTiming = { ...given, withinMs: growthWithinMs };
       const its = messages.at(ref);
       const { stream } = its;
+      its.lastGrownAt = clock.monotonic();
       if (stream?.isOpen() === true) {
-        its.lastPreviewAt = clock.monotonic();
         if (stream.takes(content.text)) {
           await stream.append(content.text, timing);
           if (stream.isOpen()) return;
-        } else await stream.stop({ ...timing, withinMs: editWithinMs });
+        } else await stream.stop({ ...timing, urgency: "final", withinMs: editWithinMs });
       }
-      its.reservation ??= reserve(lanes.update);
-      if (its.reservation === undefined) return;
       join(lanes.update);
-      its.lastPreviewAt = clock.monotonic();
       await messages.update(ref, content, timing);
     },
     /** Returns what {@link EditTarget.roomInMs} says. */
-    roomInMs(kind: "first" | "preview"): number {
+    roomInMs(urgency: "first" | "growth"): number {
       const last = messages.refs.at(-1);
       if (last === undefined) {
-        const canStream = streamThread() !== undefined && canReserve(lanes.stopStream);
-        return Math.min(
-          canReserve(lanes.update) ? scheduler.waitMs(lanes.posts(channel), "preview") : Infinity,
-          canStream ? scheduler.waitMs([lanes.startStream], "final") : Infinity,
-        );
+        const posts = limits.waitMs(lanes.posts(channel), urgency);
+        return streamThread() === undefined
+          ? posts
+          : Math.min(posts, limits.waitMs([lanes.startStream], urgency));
       }
-      const its = messages.at(last);
-      const lane = its.stream?.isOpen() === true ? lanes.appendStream : lanes.update;
-      if (lane === lanes.update && its.reservation === undefined && !canReserve(lane)) return Infinity;
-      const intervalMs = kind === "first" ? 0 : scheduler.previewIntervalMs(lane);
-      const nextInMs = its.lastPreviewAt + intervalMs - clock.monotonic();
-      return Math.max(0, nextInMs, scheduler.waitMs([lane], "preview"));
+      const { stream, lastGrownAt } = messages.at(last);
+      const lane = stream?.isOpen() === true ? lanes.appendStream : lanes.update;
+      const roomMs = limits.waitMs([lane], urgency);
+      if (urgency === "first") return roomMs;
+      return Math.max(roomMs, lastGrownAt + limits.intervalMs(lane) - clock.monotonic());
     },
-    /** Gives back the room that the messages hold. */
+    /** Sends nothing more, and leaves the room for growth to others. */
     close(): void {
-      for (const { stream, reservation } of messages.all()) {
-        stream?.close();
-        reservation?.release();
-      }
+      for (const { stream } of messages.all()) stream?.close();
       joined?.leave();
     },
   };

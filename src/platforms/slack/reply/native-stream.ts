@@ -1,7 +1,6 @@
 import type { Clock } from "../../../core/clock.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { readFenceLine, type Fence } from "../../../support/markdown-fences.ts";
-import type { Reservation } from "../../delivery/delivery-scheduler.ts";
 import type { MessageContent } from "../../delivery/message-plan.ts";
 import type { CallTiming, SlackApi, StreamEnd } from "../transport/web-api.ts";
 import type { MessageRef } from "../address.ts";
@@ -21,8 +20,6 @@ interface NativeStreamOptions {
   /** The stream was started with this Markdown. */
   readonly started: string;
   readonly mark: string;
-  /** This is room for the end of the stream. */
-  readonly reservation: Reservation;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -38,7 +35,7 @@ export function streamBeginning(markdown: string): string {
  * `stop` ends it, or Slack does.
  */
 export function createNativeStream(options: NativeStreamOptions) {
-  const { api, ref, mark, reservation, clock, log } = options;
+  const { api, ref, mark, clock, log } = options;
   let sent = options.started;
   let isOpen = true;
   let last: Promise<unknown> = Promise.resolve();
@@ -53,11 +50,10 @@ export function createNativeStream(options: NativeStreamOptions) {
     return result;
   }
 
-  /** Gives back what the stream holds, and sends nothing more. */
+  /** Sends nothing more. */
   function close(): void {
     isOpen = false;
     cancelTimer();
-    reservation.release();
   }
 
   /** Returns what follows the text sent so far, escaped. */
@@ -66,7 +62,7 @@ export function createNativeStream(options: NativeStreamOptions) {
   }
 
   async function end(content: Omit<StreamEnd, "mark">, timing: CallTiming): Promise<void> {
-    await api.stopStream(ref, { ...content, mark }, { ...timing, reservation });
+    await api.stopStream(ref, { ...content, mark }, timing);
     close();
   }
 

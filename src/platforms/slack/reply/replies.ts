@@ -5,8 +5,8 @@ import type { Log } from "../../../core/telemetry.ts";
 import { createRecent, type Recent } from "../../../support/recent.ts";
 import { inTime } from "../../../support/clock.ts";
 import { toTitle } from "../../../support/text.ts";
-import { type DeliveryScheduler } from "../../delivery/delivery-scheduler.ts";
 import { createEditingReply } from "../../delivery/editing-reply.ts";
+import type { Limits } from "../../delivery/limits.ts";
 import { parseShownFiles } from "../../delivery/message-plan.ts";
 import { retryPlatformCall } from "../../delivery/receive-patiently.ts";
 import {
@@ -56,18 +56,18 @@ const maxResumed = 2000;
 /** Returns what opens replies and threads in one workspace. */
 export function createReplies(options: {
   readonly api: SlackApi;
-  readonly scheduler: DeliveryScheduler;
+  readonly limits: Limits;
   readonly identity: Identity;
   readonly memory: ReplyMemory;
   readonly clock: Clock;
   readonly log: Log;
 }) {
-  const { api, scheduler, identity, clock, log } = options;
+  const { api, limits, identity, clock, log } = options;
   const streams = createFeature("streams", log, clock);
   const load = createChannelLoad(maxRepliesInChannel);
   const { roots, replaceUrls, resumed, titles } = options.memory;
   const replaced = createReplacedMessages(api, log, clock);
-  const sessions = createSessions({ api, scheduler, clock, log });
+  const sessions = createSessions({ api, clock, log });
 
   function targetAt(
     address: SlackAddress,
@@ -143,7 +143,9 @@ export function createReplies(options: {
         const content = { text: `**${cutText(title, 200)}**`, state: "finished" } as const;
         const target = targetAt(address, { isResumed: resumed.has(address.key) });
         try {
-          return parseMessageRef(await target.post(content, new AbortController().signal, "final")).ts;
+          return parseMessageRef(
+            await target.post(content, { urgency: "final", signal: new AbortController().signal }),
+          ).ts;
         } finally {
           target.close?.(false);
         }
@@ -160,7 +162,7 @@ export function createReplies(options: {
     },
     /** Returns whether a further answer in the channel could not be posted in time. */
     isCrowded: (channel: string): boolean =>
-      load.isFull(channel) && scheduler.waitMs(lanes.posts(channel), "final") > 0,
+      load.isFull(channel) && limits.waitMs(lanes.posts(channel), "final") > 0,
   };
 }
 

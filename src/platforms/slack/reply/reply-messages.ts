@@ -1,7 +1,6 @@
 import type { Clock } from "../../../core/clock.ts";
 import { isParleyError } from "../../../core/errors.ts";
 import type { Log } from "../../../core/telemetry.ts";
-import type { Reservation } from "../../delivery/delivery-scheduler.ts";
 import type { MessageContent } from "../../delivery/message-plan.ts";
 import { isTransient } from "../../delivery/receive-patiently.ts";
 import {
@@ -16,8 +15,8 @@ import { slackErrorCode } from "../errors.ts";
 import { sendInForm, type ContentForm } from "./message-blocks.ts";
 import type { createNativeStream } from "./native-stream.ts";
 
-/** An edit that people wait for may wait so long for room. */
-export const editWithinMs = 2000;
+/** An end that would wait longer for room is posted anew. */
+export const editWithinMs = 500;
 /** A post with a whole text may wait so long for room. */
 export const postWithinMs = 100_000;
 
@@ -30,10 +29,8 @@ interface ReplyMessage {
   form?: ContentForm;
   /** The message began as this stream. */
   stream?: ReturnType<typeof createNativeStream>;
-  /** This is room for the final edit of the message. */
-  reservation?: Reservation | undefined;
   /** This is a time of {@link Clock.monotonic}. */
-  lastPreviewAt: number;
+  lastGrownAt: number;
 }
 
 interface ReplyMessagesOptions extends PostedMessagesOptions {
@@ -54,7 +51,7 @@ export function createReplyMessages(options: ReplyMessagesOptions) {
   const { channel, thread } = address;
   const refs = [...(address.refs ?? [])];
   const messages = new Map<string, ReplyMessage>(
-    refs.map(({ ts }, index) => [ts, { index, lastPreviewAt: Number.NEGATIVE_INFINITY }]),
+    refs.map(({ ts }, index) => [ts, { index, lastGrownAt: Number.NEGATIVE_INFINITY }]),
   );
   /** These messages may have been replaced without the address being saved. */
   const unchecked = new Set(isResumed ? refs.map(({ ts }) => ts) : []);
@@ -64,7 +61,7 @@ export function createReplyMessages(options: ReplyMessagesOptions) {
   let mayBePosted = isResumed;
 
   function at({ ts }: MessageRef): ReplyMessage {
-    const known = messages.get(ts) ?? { index: 0, lastPreviewAt: Number.NEGATIVE_INFINITY };
+    const known = messages.get(ts) ?? { index: 0, lastGrownAt: Number.NEGATIVE_INFINITY };
     messages.set(ts, known);
     return known;
   }
@@ -82,9 +79,8 @@ export function createReplyMessages(options: ReplyMessagesOptions) {
 
   /** Notes that the other one stands in its place from now on. */
   function replace(ref: MessageRef, other: MessageRef): void {
-    const { index, stream, reservation } = at(ref);
+    const { index, stream } = at(ref);
     stream?.close();
-    reservation?.release();
     refs[index] = other;
     replaced.push(ref);
     inPlaceOf.set(ref.ts, other);
@@ -108,7 +104,7 @@ export function createReplyMessages(options: ReplyMessagesOptions) {
       try {
         return await sendInForm(content, async (wanted, form) => {
           const ref = await api.post(channel, thread, wanted, { ...timing, mark });
-          messages.set(ref.ts, { index, key: toKey(content), form, lastPreviewAt: clock.monotonic() });
+          messages.set(ref.ts, { index, key: toKey(content), form, lastGrownAt: clock.monotonic() });
           return ref;
         });
       } catch (error) {
@@ -146,7 +142,7 @@ export function createReplyMessages(options: ReplyMessagesOptions) {
       const [first, ...others] = await find(index);
       mayBePosted = isResumed;
       if (first === undefined) return undefined;
-      messages.set(first.ts, { index, lastPreviewAt: Number.NEGATIVE_INFINITY });
+      messages.set(first.ts, { index, lastGrownAt: Number.NEGATIVE_INFINITY });
       replaced.push(...others);
       return first;
     },
@@ -165,7 +161,7 @@ export function createReplyMessages(options: ReplyMessagesOptions) {
       if (newest === undefined) return ref;
       // Runs that could not save the address have posted these too.
       replaced.push(...others);
-      messages.set(newest.ts, { index, lastPreviewAt: Number.NEGATIVE_INFINITY });
+      messages.set(newest.ts, { index, lastGrownAt: Number.NEGATIVE_INFINITY });
       replace(ref, newest);
       return newest;
     },

@@ -1,8 +1,7 @@
 import type { CancelTimer, Clock } from "../../../core/clock.ts";
 import type { Log } from "../../../core/telemetry.ts";
-import type { DeliveryScheduler, Reservation } from "../../delivery/delivery-scheduler.ts";
 import { retryPlatformCall } from "../../delivery/receive-patiently.ts";
-import { lanes, reserveNow, type SlackApi } from "../transport/web-api.ts";
+import type { SlackApi } from "../transport/web-api.ts";
 import { createFeature } from "../errors.ts";
 
 /** A quick answer needs no session, unless it begins a thread: a stream would leave the session untitled. */
@@ -20,7 +19,6 @@ interface ReplySessionOptions {
 
 interface SessionsOptions {
   readonly api: Pick<SlackApi, "setSessionStatus">;
-  readonly scheduler: Pick<DeliveryScheduler, "reserve" | "waitMs">;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -36,16 +34,15 @@ interface Thread {
   mayBeProcessing: boolean;
   isLeft: boolean;
   isSending: boolean;
-  /** This is room for the end, because a session that stays at work looks like an answer that never comes. */
-  reservation: Reservation | undefined;
 }
 
 /**
- * Sets each thread's session to `processing` while a reply is at work there, and to `active` after it. Where
- * the limit has no room for both calls, the session stays as it is.
+ * Sets each thread's session to `processing` while a reply is at work there, and to `active` after it. The
+ * first never waits, and uses a part of the limit alone, so that the end finds room: a session that stays at
+ * work looks like an answer that never comes.
  * @see https://docs.slack.dev/reference/methods/agents.sessions.setStatus describes the call.
  */
-export function createSessions({ api, scheduler, clock, log }: SessionsOptions) {
+export function createSessions({ api, clock, log }: SessionsOptions) {
   const threads = new Map<string, Thread>();
   const feature = createFeature("sessions", log, clock);
 
@@ -63,7 +60,6 @@ export function createSessions({ api, scheduler, clock, log }: SessionsOptions) 
       mayBeProcessing: false,
       isLeft: false,
       isSending: false,
-      reservation: undefined,
     };
     threads.set(key, thread);
     return thread;
@@ -79,15 +75,13 @@ export function createSessions({ api, scheduler, clock, log }: SessionsOptions) 
 
   async function setProcessing(thread: Thread): Promise<void> {
     const { channel, ts, title } = thread;
-    thread.reservation ??= reserveNow(scheduler, lanes.sessions);
-    if (thread.reservation === undefined) throw new Error("no room under Slack's limits");
     thread.mayBeProcessing = true;
-    const timing = { urgency: "preview", withinMs: 1000 } as const;
+    const timing = { urgency: "growth", withinMs: 0 } as const;
     await api.setSessionStatus(channel, ts, { status: "processing", title }, timing);
   }
 
-  async function setActive({ channel, ts, reservation }: Thread): Promise<void> {
-    const timing = { urgency: "final", withinMs: endWithinMs, reservation } as const;
+  async function setActive({ channel, ts }: Thread): Promise<void> {
+    const timing = { urgency: "final", withinMs: endWithinMs } as const;
     await retryPlatformCall(
       () => api.setSessionStatus(channel, ts, { status: "active" }, timing),
       clock.monotonic() + endWithinMs,
@@ -114,7 +108,6 @@ export function createSessions({ api, scheduler, clock, log }: SessionsOptions) 
     }
     thread.isSending = false;
     if (thread.replies > 0) return;
-    thread.reservation?.release();
     threads.delete(thread.key);
   }
 

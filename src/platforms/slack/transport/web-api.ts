@@ -2,14 +2,7 @@ import type { types } from "@slack/bolt";
 import type { ChatPostMessageArguments, WebClient } from "@slack/web-api";
 import type { Clock } from "../../../core/clock.ts";
 import type { Log } from "../../../core/telemetry.ts";
-import {
-  createDeliveryScheduler,
-  type DeliveryScheduler,
-  type LaneLimit,
-  type Reservation,
-  type Urgency,
-  type DeliverySchedulerOptions,
-} from "../../delivery/delivery-scheduler.ts";
+import { createLimits, type Limits, type LimitsOptions, type Urgency } from "../../delivery/limits.ts";
 import type { MessagePage, MessageRef, MessageWindow, SlackFileInfo, SlackMessageInfo } from "../address.ts";
 import { isTokenRefusal, slackErrorCode, toParleyError } from "../errors.ts";
 import type { Bolt } from "./durable-app.ts";
@@ -127,16 +120,16 @@ export type SlackApi = ReturnType<typeof createSlackApi>;
  * Returns the part of the Web API that Parley uses. What shows something waits for room under the limits of
  * its method.
  */
-export function createSlackApi(call: Call, scheduler: DeliveryScheduler, clock: Clock) {
+export function createSlackApi(call: Call, limits: Limits, clock: Clock) {
   /** Makes a call that shows something, when its limits have room. */
   function show<T>(
     method: string,
-    { urgency, withinMs, signal, reservation }: CallTiming,
+    { urgency, withinMs, signal }: CallTiming,
     send: (client: WebClient) => Promise<T>,
     its: readonly string[] = [method],
   ): Promise<T> {
     const deadline = clock.monotonic() + withinMs;
-    return scheduler.send({ lanes: its, urgency, method, deadline, signal, reservation }, async () => {
+    return limits.send({ lanes: its, urgency, method, deadline, signal }, async () => {
       try {
         return await call(method, send);
       } catch (error) {
@@ -332,7 +325,7 @@ export function createSlackApi(call: Call, scheduler: DeliveryScheduler, clock: 
     async upload(channel: string, thread: string | undefined, files: readonly UploadFile[]): Promise<void> {
       const deadline = clock.monotonic() + noticeTiming.withinMs;
       const method = lanes.uploads;
-      await scheduler.send({ lanes: [method], urgency: "final", method, deadline }, () =>
+      await limits.send({ lanes: [method], urgency: "final", method, deadline }, () =>
         uploadFiles(channel, thread, files),
       );
     },
@@ -380,7 +373,6 @@ export interface CallTiming {
   /** The call fails rather than wait longer than this for room. */
   readonly withinMs: number;
   readonly signal?: AbortSignal | undefined;
-  readonly reservation?: Reservation | undefined;
 }
 
 /** Calls count against the limits with these names. */
@@ -401,17 +393,14 @@ export const lanes = {
 const [minuteMs, channelMs] = [61_000, 5300];
 /** Refusals, notices, files and private answers come before all but final texts that wait longer. */
 export const noticeTiming: CallTiming = { urgency: "final", withinMs: minuteMs };
-/** Slack takes "several hundred" posts a minute in a workspace, and about one a second in a channel. */
-const postLimits: { readonly workspace: LaneLimit; readonly channel: LaneLimit } = {
-  workspace: { perWindow: 300, windowMs: minuteMs, isMinimum: true },
-  channel: { perWindow: 5, windowMs: channelMs, isMinimum: true },
-};
 /**
- * Slack takes at least so many calls a minute in tiers 2, 3 and 4.
+ * Slack takes about one post a second in a channel, "several hundred" a minute in a workspace, and at least so
+ * many calls in tiers 2, 3 and 4. Streams are started less often, so that each can be stopped.
  * @see https://docs.slack.dev/apis/web-api/rate-limits lists the tiers.
  */
 const perMinute: Readonly<Record<string, number>> = {
-  [lanes.startStream]: 20,
+  [lanes.post]: 300,
+  [lanes.startStream]: 16,
   [lanes.stopStream]: 20,
   [lanes.update]: 50,
   [lanes.sessions]: 50,
@@ -423,17 +412,17 @@ const perMinute: Readonly<Record<string, number>> = {
 /** A longer Retry-After for a post comes from the limit of the workspace. */
 const maxChannelWaitMs = 5000;
 
-/** Creates the scheduler of the calls in one workspace, with Slack's limits. */
-export function createDelivery(options: Pick<DeliverySchedulerOptions, "clock" | "meter">) {
-  return createDeliveryScheduler({ ...options, platform: "slack", limitOf: limitOfLane });
-}
-
-/** Returns what a lane takes until Slack says otherwise, or `undefined` where there is no such limit. */
-function limitOfLane(lane: string): LaneLimit | undefined {
-  if (lane === lanes.post) return postLimits.workspace;
-  if (lane.startsWith(`${lanes.post} `)) return postLimits.channel;
-  const most = perMinute[lane];
-  return most === undefined ? undefined : { perWindow: most, windowMs: minuteMs, isMinimum: true };
+/** Creates the limits of the calls in one workspace. */
+export function createWorkspaceLimits(options: Pick<LimitsOptions, "clock" | "meter">) {
+  return createLimits({
+    ...options,
+    platform: "slack",
+    limitOf(lane) {
+      if (lane.startsWith(`${lanes.post} `)) return { perWindow: 5, windowMs: channelMs };
+      const perWindow = perMinute[lane];
+      return perWindow === undefined ? undefined : { perWindow, windowMs: minuteMs };
+    },
+  });
 }
 
 /** Names the limit in the error of a post, because Slack does not say which of its limits was reached. */
@@ -445,14 +434,6 @@ function withLane(error: unknown): unknown {
     detail: { ...detail, lane: lanes.post },
     cause,
   });
-}
-
-/** Reserves room for one more call. A method that is limited now is not counted on. */
-export function reserveNow(
-  scheduler: Pick<DeliveryScheduler, "waitMs" | "reserve">,
-  lane: string,
-): Reservation | undefined {
-  return scheduler.waitMs([lane], "final") > 0 ? undefined : scheduler.reserve(lane);
 }
 
 /** Returns whether a call had no effect: there was no room for it, or Slack refused it as too many. */

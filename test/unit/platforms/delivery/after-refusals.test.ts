@@ -1,12 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
+import type { CallHow } from "../../../../src/platforms/delivery/message-plan.ts";
 import { createEditingReply } from "../../../../src/platforms/delivery/editing-reply.ts";
-import type { DeliveryScheduler, Urgency } from "../../../../src/platforms/delivery/delivery-scheduler.ts";
+import type { Limits } from "../../../../src/platforms/delivery/limits.ts";
 import {
-  createDiscordScheduler,
+  createDiscordLimits,
   lanes as discord,
 } from "../../../../src/platforms/discord/transport/delivery.ts";
-import { createDelivery, lanes as slack } from "../../../../src/platforms/slack/transport/web-api.ts";
+import { createWorkspaceLimits, lanes as slack } from "../../../../src/platforms/slack/transport/web-api.ts";
 import { createManualClock, type ManualClock } from "../../../support/manual-clock.ts";
 import { silentLog } from "../../../support/silent-log.ts";
 import { createFakeTarget } from "./fake-target.ts";
@@ -15,17 +16,17 @@ const responseMs = 80;
 
 const platforms = {
   Discord: {
-    create: (clock: ManualClock) => createDiscordScheduler({ clock }),
+    create: (clock: ManualClock) => createDiscordLimits({ clock }),
     post: [discord.posts("1"), discord.global],
     edit: [discord.edits("1"), discord.global],
   },
   "Discord, of an interaction": {
-    create: (clock: ManualClock) => createDiscordScheduler({ clock }),
+    create: (clock: ManualClock) => createDiscordLimits({ clock }),
     post: [discord.interaction("token")],
     edit: [discord.interaction("token")],
   },
   Slack: {
-    create: (clock: ManualClock) => createDelivery({ clock }),
+    create: (clock: ManualClock) => createWorkspaceLimits({ clock }),
     post: slack.posts("C1"),
     edit: [slack.update],
   },
@@ -43,14 +44,15 @@ interface Refusals {
 async function grow(platform: keyof typeof platforms, refusals: Refusals, growsForMs: number) {
   const clock = createManualClock();
   const { create, post, edit } = platforms[platform];
-  const scheduler: DeliveryScheduler = create(clock);
+  const limits: Limits = create(clock);
   const target = createFakeTarget({ maxLength: 10_000 });
   const refused: number[] = [];
   let calls = 0;
-  async function call<T>(method: "post" | "edit", urgency: Urgency, work: () => Promise<T>): Promise<T> {
+  async function call<T>(method: "post" | "edit", how: CallHow, work: () => Promise<T>): Promise<T> {
+    const { urgency, leaves: signal } = how;
     const lanes = method === "post" ? post : edit;
     const deadline = clock.monotonic() + (urgency === "final" ? 60_000 : 1000);
-    return await scheduler.send({ lanes, method, urgency, deadline }, async () => {
+    return await limits.send({ lanes, method, urgency, deadline, signal }, async () => {
       calls += 1;
       await clock.sleep(responseMs);
       if (method !== refusals.method || refused.length >= refusals.times) return await work();
@@ -62,10 +64,9 @@ async function grow(platform: keyof typeof platforms, refusals: Refusals, growsF
   const reply = createEditingReply({
     target: {
       ...target,
-      post: (content, signal, urgency) => call("post", urgency, () => target.post(content, signal, urgency)),
-      edit: (ref, content, signal, urgency, save) =>
-        call("edit", urgency, () => target.edit(ref, content, signal, urgency, save)),
-      roomInMs: (kind) => scheduler.waitMs(kind === "first" ? post : edit, "preview"),
+      post: (content, how) => call("post", how, () => target.post(content, how)),
+      edit: (ref, content, how, save) => call("edit", how, () => target.edit(ref, content, how, save)),
+      roomInMs: (urgency) => limits.waitMs(target.messages.length === 0 ? post : edit, urgency),
     },
     saveRefs: () => Promise.resolve(),
     log: silentLog,

@@ -80,7 +80,10 @@ describe("signs of work", () => {
 
     it("says in the messages of an earlier run that there will be another answer", async () => {
       const { target, reply } = setUp();
-      await target.post({ text: "failed", state: "failed" }, new AbortController().signal, "final");
+      await target.post(
+        { text: "failed", state: "failed" },
+        { urgency: "final", signal: new AbortController().signal },
+      );
       const resumed = createEditingReply({
         target,
         savedRefs: [{ id: 0 }],
@@ -143,7 +146,7 @@ describe("signs of work", () => {
       await vi.advanceTimersByTimeAsync(2000);
       reply.write({ text: "one two" });
       await vi.advanceTimersByTimeAsync(2000);
-      expect(asked).toEqual(["first", "preview"]);
+      expect(asked).toEqual(["first", "growth"]);
       await reply.finish();
     });
 
@@ -152,8 +155,14 @@ describe("signs of work", () => {
       const { target, reply } = setUp();
       const inner = { ...target };
       Object.assign(target, {
-        post: (...given: Parameters<EditTarget["post"]>) => (urgencies.push(given[2]), inner.post(...given)),
-        edit: (...given: Parameters<EditTarget["edit"]>) => (urgencies.push(given[3]), inner.edit(...given)),
+        post: (...given: Parameters<EditTarget["post"]>) => (
+          urgencies.push(given[1].urgency),
+          inner.post(...given)
+        ),
+        edit: (...given: Parameters<EditTarget["edit"]>) => (
+          urgencies.push(given[2].urgency),
+          inner.edit(...given)
+        ),
       });
       await reply.show();
       reply.write({ text: "one" });
@@ -162,7 +171,7 @@ describe("signs of work", () => {
       await vi.advanceTimersByTimeAsync(100);
       reply.write({ text: "one two three" });
       await reply.finish();
-      expect(urgencies).toEqual(["preview", "preview", "final"]);
+      expect(urgencies).toEqual(["first", "growth", "final"]);
     });
   });
 

@@ -154,10 +154,13 @@ describe("createEditingReply", () => {
   });
 
   it("grows again after a rate limit, and as fast as before", async () => {
-    const { reply, target } = setUp();
+    let closedUntil = 0;
+    const target = createFakeTarget({ roomInMs: () => Math.max(0, closedUntil - performance.now()) });
+    const { reply } = setUp({ target });
     await reply.show();
     target.failures.push(tooFast(3000));
     reply.write({ text: "a" });
+    closedUntil = performance.now() + 3000;
     await settle();
     reply.write({ text: "b" });
     await vi.advanceTimersByTimeAsync(2999);

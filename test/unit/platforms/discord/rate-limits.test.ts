@@ -4,9 +4,9 @@ import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ReplyAddress } from "../../../../src/core/events.ts";
 import type { Reply } from "../../../../src/core/platform.ts";
 import type { DiscordApi } from "../../../../src/platforms/discord/transport/api.ts";
-import { createDeliveryScheduler } from "../../../../src/platforms/delivery/delivery-scheduler.ts";
+import { createLimits } from "../../../../src/platforms/delivery/limits.ts";
 import {
-  createDiscordScheduler,
+  createDiscordLimits,
   createSending,
   lanes,
 } from "../../../../src/platforms/discord/transport/delivery.ts";
@@ -71,7 +71,7 @@ describe("rate limits without a Retry-After", () => {
             general.id,
             id,
             { content: "y" },
-            { urgency: "preview", deadline: clock.monotonic() + 60_000 },
+            { urgency: "growth", deadline: clock.monotonic() + 60_000 },
           ),
         )
         .catch((reason: unknown) => reason);
@@ -163,11 +163,11 @@ describe("requests in a second", () => {
     ["of a process with a part of them", 25, 24],
     ["of one with hardly any", 1, 1],
   ])("requests at once, %s", async (_, requestsPerSecond, sentAtOnce) => {
-    const scheduler = createDiscordScheduler({ requestsPerSecond });
+    const limits = createDiscordLimits({ requestsPerSecond });
     const end = new AbortController();
     let sent = 0;
     const calls = Array.from({ length: 300 }, (_call, index) =>
-      scheduler.send(
+      limits.send(
         {
           lanes: ["global", `posts ${index}`],
           method: "post",
@@ -209,8 +209,8 @@ test("many requests that Discord refuses are a warning in the log", async () => 
   const plenty = { limit: 1000, windowMs: 1000 };
   const discord = await createDiscordSimulator({ rateLimits: { messages: plenty, globalPerSecond: 1000 } });
   const { log, lines } = createListLog();
-  const scheduler = createDeliveryScheduler({ platform: "discord", limitOf: () => undefined });
-  const api = createApi(discord, { log, scheduler });
+  const limits = createLimits({ platform: "discord", limitOf: () => undefined });
+  const api = createApi(discord, { log, limits });
   const secret = discord.channel("secret");
   secret.deny("SEND_MESSAGES");
   for (let count = 0; count < 500; count += 1)
@@ -369,15 +369,15 @@ test("what is looked up after a start leaves room for answers, which come first"
   const sent: string[] = [];
   const never = new Promise<never>(() => undefined);
   const clock = createManualClock();
-  const scheduler = createDiscordScheduler({ clock });
+  const limits = createDiscordLimits({ clock });
   const note = (what: string) => () => {
     sent.push(what);
     return never;
   };
-  const send = createSending(scheduler, clock);
-  const read = { method: "read", action: "read", lanes: [lanes.lookUps, lanes.global], isPatient: true };
-  for (let n = 0; n < 60; n += 1) void send(read, note("look-up"), { urgency: "preview" });
-  expect(scheduler.waitMs([lanes.global], "final")).toBe(0);
+  const send = createSending(limits, clock);
+  const read = { method: "read", action: "read", lanes: [lanes.global], isPatient: true };
+  for (let n = 0; n < 60; n += 1) void send(read, note("look-up"), { urgency: "growth" });
+  expect(limits.waitMs([lanes.global], "final")).toBe(0);
   void send({ method: "read", action: "read", lanes: [lanes.global] }, note("channel"));
-  expect(sent).toEqual([...Array.from({ length: 21 }, () => "look-up"), "channel"]);
+  expect(sent).toEqual([...Array.from({ length: 38 }, () => "look-up"), "channel"]);
 });

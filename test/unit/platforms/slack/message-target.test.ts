@@ -135,6 +135,7 @@ describe("content that Slack refuses", () => {
       const reply = await toAna();
       await reply.show();
       reply.write({ text: table });
+      await harness.slack.waitFor("the first text", () => said()[0]?.text.includes("Prices:"));
       for (const method of ["chat.postMessage", "chat.update"]) {
         for (let i = 0; i < 4; i += 1) harness.slack.fail(method, { error });
       }

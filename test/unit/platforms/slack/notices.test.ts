@@ -4,7 +4,7 @@ import type { Reply } from "../../../../src/core/platform.ts";
 import {
   isLimited,
   lanes,
-  createDelivery,
+  createWorkspaceLimits,
   createSlackApi,
   type SlackUserInfo,
 } from "../../../../src/platforms/slack/transport/web-api.ts";
@@ -272,12 +272,12 @@ describe("posts", () => {
 
   /** Posts once. Slack answers that this is too many. */
   async function postLimited(retryAfterMs: number) {
-    const scheduler = createDelivery({});
+    const limits = createWorkspaceLimits({});
     const limited = new ParleyError("platform-rejected", "limited", { retryAfterMs });
-    const api = createSlackApi(() => Promise.reject(limited), scheduler, systemClock);
+    const api = createSlackApi(() => Promise.reject(limited), limits, systemClock);
     await expect(api.post("C1", undefined, content)).rejects.toSatisfy(isLimited);
-    const waitOf = (channel: string) => scheduler.waitMs(lanes.posts(channel), "final");
-    return { here: waitOf("C1"), elsewhere: waitOf("C2"), edits: scheduler.waitMs([lanes.update], "final") };
+    const waitOf = (channel: string) => limits.waitMs(lanes.posts(channel), "final");
+    return { here: waitOf("C1"), elsewhere: waitOf("C2"), edits: limits.waitMs([lanes.update], "final") };
   }
 
   it("a short Retry-After of a post closes its channel only", async () => {
