@@ -185,15 +185,15 @@ function createDiscordTarget(options: ReplyOptions): {
 
     async post(content, call) {
       if (messages.liveInteraction() === undefined) await destinations.find();
-      const shown = render(content, messages.firstId() === undefined);
+      const isFirst = messages.firstId() === undefined;
       const how: PostHow = {
         ...(address.eventId === undefined ? {} : { nonce: `${address.eventId}.${messages.count()}` }),
         isPlaceholder: content.state === "waiting",
         isOfCaller: content.state === "failed" && content.retryKey === undefined,
         ...call,
       };
-      const { ref, isShown } = await messages.post(shown, how);
-      if (isShown) shownAs.set(ref.messageId, JSON.stringify(shown));
+      const { ref, isShown } = await messages.post(() => render(content, isFirst), how);
+      if (isShown) shownAs.set(ref.messageId, JSON.stringify(render(content, isFirst)));
       lastShownAt = clock.monotonic();
       return toRef(ref);
     },
@@ -222,7 +222,7 @@ function createDiscordTarget(options: ReplyOptions): {
     async upload(files: readonly ReplyFile[], signal) {
       return await uploads.run(files, maxFileBytesAt(address), async (batch, nonce) => {
         const how = { files: batch, nonce, signal, urgency: "final" } as const;
-        const { ref } = await messages.post({ ...toSentence(""), content: "" }, how);
+        const { ref } = await messages.post(() => ({ ...toSentence(""), content: "" }), how);
         return toRef(ref);
       });
     },

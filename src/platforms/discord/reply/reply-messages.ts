@@ -34,8 +34,8 @@ interface PostedMessage {
 
 /** The messages of one reply on Discord: of an interaction while its token is valid, else of the bot. */
 interface ReplyMessages {
-  /** Posts the next message of the reply, or the next of its files. */
-  post(content: DiscordContent, how: PostHow): Promise<PostedMessage>;
+  /** Posts the next message of the reply, or the next of its files. The content may name the destination. */
+  post(render: () => DiscordContent, how: PostHow): Promise<PostedMessage>;
   /** @throws ParleyError `platform-rejected` where it is too late to edit: the caller posts a new one */
   edit(ref: MessageRef, content: DiscordContent, how: SendOptions): Promise<void>;
   remove(ref: MessageRef): Promise<void>;
@@ -75,30 +75,31 @@ export function createReplyMessages(
   const interactions = createInteractionPosts(options);
 
   async function postMessage(
-    content: DiscordContent,
+    render: () => DiscordContent,
     how: PostHow,
     { mayWait = true } = {},
   ): Promise<PostedMessage> {
     const interaction = interactions.live();
     if (interaction !== undefined) {
       try {
-        return await interactions.post(interaction, content, how, posted === 0);
+        return await interactions.post(interaction, render(), how, posted === 0);
       } catch (error) {
         if (!isTokenGone(error)) throw error;
         const waitMs = snowflakeTime(interaction.id) + acknowledgedWithinMs - options.now();
         if (mayWait && waitMs > 0 && waitMs <= acknowledgedWithinMs) {
           await clock.sleep(waitMs, how.signal);
-          return await postMessage(content, how, { mayWait: false });
+          return await postMessage(render, how, { mayWait: false });
         }
         log.info({ interaction: interaction.id }, "interaction token expired: posting in the channel");
       }
     }
-    return await postToChannel(content, how);
+    return await postToChannel(render, how);
   }
 
-  async function postToChannel(content: DiscordContent, how: PostHow): Promise<PostedMessage> {
+  async function postToChannel(render: () => DiscordContent, how: PostHow): Promise<PostedMessage> {
     const { files = [], nonce = randomNonce(), signal, urgency, leaves } = how;
     const { channelId, replyTo, isChain = address.isChain, found } = await destinations.find();
+    const content = render();
     if (found !== undefined && firstId === undefined && files.length === 0)
       return { ref: found, isShown: await replaceText(found, content, how) };
     const body = {
@@ -129,7 +130,7 @@ export function createReplyMessages(
       const isFirst = posted === 0 && files.length === 0;
       if (!isFirst || !isParleyError(error, "platform-forbidden") || !destinations.leaveThread(error))
         throw error;
-      return postToChannel(content, how);
+      return postToChannel(render, how);
     }
   }
 
@@ -184,10 +185,10 @@ export function createReplyMessages(
   }
 
   return {
-    async post(content, how) {
+    async post(render, how) {
       const message =
-        (posted === 0 ? await interactions.failPrivately(content, how) : undefined) ??
-        (await postMessage(content, how));
+        (posted === 0 ? await interactions.failPrivately(render(), how) : undefined) ??
+        (await postMessage(render, how));
       if (how.files === undefined) firstId ??= message.ref.messageId;
       posted += 1;
       return message;

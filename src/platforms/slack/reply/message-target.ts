@@ -1,5 +1,5 @@
 import type { Clock } from "../../../core/clock.ts";
-import { isParleyError, ParleyError } from "../../../core/errors.ts";
+import { isParleyError } from "../../../core/errors.ts";
 import type { Json } from "../../../core/events.ts";
 import type { ReplyFile } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";

@@ -394,8 +394,8 @@ const [minuteMs, channelMs] = [61_000, 5300];
 /** Refusals, notices, files and private answers come before all but final texts that wait longer. */
 export const noticeTiming: CallTiming = { urgency: "final", withinMs: minuteMs };
 /**
- * Slack takes about one post a second in a channel, "several hundred" a minute in a workspace, and at least so
- * many calls in tiers 2, 3 and 4. Streams are started less often, so that each can be stopped.
+ * Slack takes about one post a second in a channel, "several hundred" a minute in a workspace, and at least
+ * so many calls in tiers 2, 3 and 4. Streams are started less often, so that each can be stopped.
  * @see https://docs.slack.dev/apis/web-api/rate-limits lists the tiers.
  */
 const perMinute: Readonly<Record<string, number>> = {

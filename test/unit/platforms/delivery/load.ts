@@ -3,7 +3,6 @@ import type { WebClient } from "@slack/web-api";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ReplyAddress } from "../../../../src/core/events.ts";
 import type { Reply, ReplyHooks } from "../../../../src/core/platform.ts";
-import type { Limits } from "../../../../src/platforms/delivery/limits.ts";
 import { snowflakeAt, toReplyAddress } from "../../../../src/platforms/discord/address.ts";
 import { createReplies as createDiscordReplies } from "../../../../src/platforms/discord/reply/replies.ts";
 import type { DiscordApi } from "../../../../src/platforms/discord/transport/api.ts";
@@ -103,7 +102,7 @@ function limitOf(lane: string): readonly [Kind, number, number] | undefined {
   return lane === "chat.update" || lane === "chat.delete" ? ["sliding", 50, 60_000] : undefined;
 }
 
-/** A platform with limits. Requests arrive after half a round trip, and those of a bucket one after another. */
+/** A platform with limits. Requests arrive after half a round trip, those of a bucket one after another. */
 function createServer(load: Load, clock: Clock, chance: () => number) {
   const { platform, share = 1 } = load;
   const taken = new Map<
@@ -188,9 +187,9 @@ interface World {
   readonly clock: Clock;
   readonly server: ReturnType<typeof createServer>;
   /** Notes that text is shown. */
-  shown(text: string, method: "post" | "edit" | "remove"): void;
+  readonly shown: (text: string, method: "post" | "edit" | "remove") => void;
   /** Returns for how long an edit with this text is refused. */
-  refusedMs(text: string): number;
+  readonly refusedMs: (text: string) => number;
 }
 
 function openOnDiscord({ clock, server, shown, refusedMs }: World) {
@@ -272,7 +271,7 @@ function openOnSlack({ clock, server, shown, refusedMs }: World) {
   const call = async <T>(_method: string, send: (client: WebClient) => Promise<T>): Promise<T> =>
     await send(client as unknown as WebClient);
   const replies = createReplies({
-    api: createSlackApi(call, limits as Limits, clock),
+    api: createSlackApi(call, limits, clock),
     limits,
     identity: { teamId: "T1", userId: "U1", botId: "B1", scopes: [] },
     memory: createReplyMemory(clock),
