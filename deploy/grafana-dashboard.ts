@@ -119,6 +119,16 @@ const rows: readonly Row[] = [
           ["min by (platform, connection) (parley_platform_connected{~})", "{{platform}} {{connection}}"],
         ],
       },
+      {
+        title: "Connected again",
+        unit: "short",
+        queries: [["sum by (platform) (increase(parley_platform_reconnects_total{~}[1h]))", "{{platform}}"]],
+      },
+      {
+        title: "Seconds since the last message",
+        unit: "s",
+        queries: [["time() - max by (platform) (parley_last_event_timestamp_seconds{~})", "{{platform}}"]],
+      },
     ],
   },
   {
@@ -153,6 +163,14 @@ const rows: readonly Row[] = [
         title: "USD an hour, by model",
         unit: "currencyUSD",
         queries: [[`${rate("parley_cost_usd_total", "model")} * 3600`, "{{model}}"]],
+      },
+      {
+        title: "First words and whole answers by model, p50",
+        unit: "s",
+        queries: [
+          [quantile(0.5, "parley_model_first_words_seconds", "model"), "{{model}} first words"],
+          [quantile(0.5, "parley_model_seconds", "model"), "{{model}} whole"],
+        ],
       },
     ],
   },

@@ -10,7 +10,7 @@ import { noTracer, type Log, type Tracer } from "./core/telemetry.ts";
 import type { OpenedGateway } from "./compose-gateway.ts";
 import { createDashboard } from "./operations/dashboard/dashboard.ts";
 import { createDashboardData, createNames } from "./operations/dashboard/dashboard-data.ts";
-import { type DayHistory, createLoadHistory, type LoadHistory } from "./operations/dashboard/history.ts";
+import type { History } from "./operations/dashboard/history.ts";
 import type { RecentProblems } from "./operations/dashboard/recent-problems.ts";
 import {
   type HttpServer,
@@ -18,7 +18,7 @@ import {
   type PartReadiness,
   type Readiness,
 } from "./operations/http-server.ts";
-import type { DeliveryWaiting, MetricsSources, PlatformConnection } from "./operations/metrics.ts";
+import type { DeliveryWaiting, Metrics, MetricsSources, PlatformConnection } from "./operations/metrics.ts";
 import { createClientAddress } from "./support/http/client-address.ts";
 import { systemClock } from "./support/clock.ts";
 
@@ -127,22 +127,6 @@ export function metricsSourcesOf(parts: RunningParts): MetricsSources {
   };
 }
 
-/** Samples the load of the process in memory for the dashboard. */
-export async function openLoadHistory({ assistant, platforms }: RunningParts): Promise<LoadHistory> {
-  return createLoadHistory({
-    load: () => assistant().load(),
-    deliveryWaiting: () =>
-      platforms()
-        .flatMap((platform) => waitingCalls(platform))
-        .reduce((sum, { count }) => sum + count, 0),
-    isConnected: () =>
-      Object.fromEntries(
-        platforms().map(({ platform }) => [platform.id, platform.health().state === "ready"] as const),
-      ),
-    clock: systemClock,
-  });
-}
-
 /** The disk of a store that is a file. */
 async function diskOf({ STORE_URL, dataDir }: Config) {
   if (!STORE_URL.startsWith("sqlite:")) return undefined;
@@ -161,15 +145,10 @@ async function diskOf({ STORE_URL, dataDir }: Config) {
 export function createConfiguredDashboard(
   config: Config,
   parts: RunningParts,
-  {
-    history,
-    day,
-    problems,
-    log,
-  }: {
+  of: {
     readonly log: Log;
-    readonly history: LoadHistory;
-    readonly day: DayHistory;
+    readonly metrics: Metrics;
+    readonly history: History;
     readonly problems: RecentProblems;
   },
 ): HttpHandler {
@@ -181,8 +160,9 @@ export function createConfiguredDashboard(
   return createDashboard({
     password: config.ADMIN_PASSWORD,
     addressOf: createClientAddress(proxies),
-    log,
+    log: of.log,
     read: createDashboardData({
+      ...of,
       version,
       readiness: () => readReadiness(parts),
       connections: () => platforms().flatMap((platform) => connectionsOf(platform)),
@@ -194,9 +174,6 @@ export function createConfiguredDashboard(
       spentToday: () => store.spending.spent({ kind: "deployment" }, systemClock.now()),
       highestSpender: () => store.spending.highestSpender(systemClock.now()),
       budgets: { dayUsd: config.BUDGET_DAY_USD, personDayUsd: config.BUDGET_PERSON_DAY_USD },
-      history,
-      day,
-      problems,
       names: createNames(
         async (id) =>
           platforms()

@@ -1,12 +1,11 @@
 import { termProblems, createAccess, createAllowedModels } from "./assistant/access/access.ts";
 import { createAssistant, type Assistant } from "./assistant/assistant.ts";
 import { openGateway, type OpenedGateway, unpricedLine } from "./compose-gateway.ts";
-import { createDayHistory } from "./operations/dashboard/history.ts";
+import { createHistory } from "./operations/dashboard/history.ts";
 import {
   createConfiguredDashboard,
   isServing,
   metricsSourcesOf,
-  openLoadHistory,
   openConfiguredTracer,
   readReadiness,
   readVersion,
@@ -100,9 +99,11 @@ export async function startParley(
     const tracer = await resources.add("tracer", openConfiguredTracer(config, version, log), (opened) =>
       opened.close(),
     );
-    const metrics = createMetrics(() => metricsSourcesOf(parts));
-    const sinks = [metrics.take];
-    const meter = createMeter(sinks, log);
+    const metrics = createMetrics(
+      () => metricsSourcesOf(parts),
+      () => clock.now(),
+    );
+    const meter = createMeter(metrics.take, log);
     // Everything slow runs in parallel: the store's first fsync, the gateway's socket, the SDKs' modules.
     const [store, gateway, loaded] = await Promise.all([
       // Only the metrics count what the store does.
@@ -125,11 +126,8 @@ export async function startParley(
       assistant: () => assistant,
       server: () => server,
     };
-    const load = await resources.add("load history", openLoadHistory(parts), async (opened) =>
-      opened.close(),
-    );
-    const day = createDayHistory(clock);
-    sinks.push(load.take, day.take);
+    const history = createHistory({ metrics, records: store.records, clock, log });
+    await resources.add("history", Promise.resolve(history), (opened) => opened.close());
     const access = createAccess({
       rules: { allow: config.ALLOW, deny: config.DENY, admins: config.ADMINS },
       ownPlatforms: new Set(config.platforms.flatMap(({ module }) => (isOwn(module) ? [module.id] : []))),
@@ -203,7 +201,7 @@ export async function startParley(
         log,
         readiness: () => readReadiness(parts),
         handlers: [
-          createConfiguredDashboard(config, parts, { history: load, day, problems, log }),
+          createConfiguredDashboard(config, parts, { metrics, history, problems, log }),
           ...platforms.flatMap(({ handler }) => handler ?? []),
         ],
       }),
@@ -216,6 +214,7 @@ export async function startParley(
         history: assistant.history,
         log,
         clock,
+        meter,
         onConnected: () => recover(assistant, platform, log),
       }),
     );

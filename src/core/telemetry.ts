@@ -15,6 +15,8 @@ export interface Log {
 export type Measured =
   /** An event was accepted. */
   | { readonly kind: "accepted"; readonly platform: string }
+  /** A platform is connected again after a loss. */
+  | { readonly kind: "reconnected"; readonly platform: string }
   /** A request was refused or given up, and why: `rate-limited`, `busy`, `too-old`, … */
   | { readonly kind: "refused"; readonly platform: string; readonly code: string }
   | {

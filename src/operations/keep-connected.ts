@@ -1,8 +1,11 @@
 import { isParleyError } from "../core/errors.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Log } from "../core/telemetry.ts";
+import type { Log, Meter } from "../core/telemetry.ts";
 import type { ConversationHistory, Platform, Receiver } from "../core/platform.ts";
 import { backoffMs, retry, backoffs } from "../support/retry.ts";
+
+/** How often the connection is looked at, in milliseconds, to count reconnects. */
+const watchEveryMs = 1000;
 
 /**
  * Starts a platform and retries with exponential backoff (1 s to 60 s) while it is unreachable, so that an
@@ -15,6 +18,7 @@ export function keepConnected(
     readonly history: ConversationHistory;
     readonly log: Log;
     readonly clock: Clock;
+    readonly meter: Meter;
     onConnected(): Promise<void>;
   },
 ) {
@@ -38,6 +42,13 @@ export function keepConnected(
       },
     },
   );
+  // Whether it is connected now. It is absent before the first connection, which is no reconnect.
+  let isUp: boolean | undefined;
+  const stopWatching = options.clock.every(watchEveryMs, () => {
+    const isReady = platform.health().state === "ready";
+    if (isReady && isUp === false) options.meter({ kind: "reconnected", platform: platform.id });
+    if (isReady || isUp !== undefined) isUp = isReady;
+  });
   // Callers await `connected`. After `stop` nobody does, and a rejection must not count as unhandled.
   void Promise.allSettled([connected]);
   return {
@@ -46,11 +57,13 @@ export function keepConnected(
     /** Stops retrying. The platform takes no new events. */
     async pause(): Promise<void> {
       stopping.abort();
+      stopWatching();
       await platform.pause();
     },
     /** Stops retrying and disconnects. */
     async stop(): Promise<void> {
       stopping.abort();
+      stopWatching();
       await platform.stop();
     },
   };

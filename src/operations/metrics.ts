@@ -1,11 +1,11 @@
-import type * as Prom from "prom-client";
+import * as Prom from "prom-client";
+import { systemClock } from "../support/clock.ts";
 import { createRareLog, type Log, type Measured, type Meter } from "../core/telemetry.ts";
 
 /** What is read when metrics are exported. A source that is absent has no samples. */
 export interface MetricsSources {
   /** The version of Parley. */
   readonly version?: string;
-  /** How often the store lost written data since the start. */
   /** The writes of the store since the start. */
   readonly countWrites?: () => { readonly commits: number; readonly syncs: number };
   /** Resolves to `undefined` where the size is not known. */
@@ -47,6 +47,15 @@ export interface Metrics {
   readonly take: Meter;
   /** Returns all metrics in the Prometheus text format. */
   text(): Promise<{ readonly body: string; readonly contentType: string }>;
+  /** Returns the values of these metrics. A histogram has one for each bucket, its sum and its count. */
+  read(names: readonly string[]): Promise<readonly Reading[]>;
+}
+
+/** One value of a metric. */
+export interface Reading {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
 }
 
 /**
@@ -57,17 +66,19 @@ const loopDelayEveryMs = 50;
 
 /** The most models in the labels. The names in a gateway's answers are its own. */
 const maxModels = 200;
+/** The most in histograms, of which each has a series for each bucket. */
+const maxTimedModels = 10;
 const maxModelChars = 100;
 
 /** Names a model in a label. Past the limit it is `other`, since each name makes a permanent series. */
-function createModelLabels(): (model: string) => string {
-  const known = new Set<string>();
-  return (model) => {
+type ModelOf = (model: string, max?: number) => string;
+
+function createModelLabels(): ModelOf {
+  const known = new Map<string, number>();
+  return (model, max = maxModels) => {
     const name = model.slice(0, maxModelChars);
-    if (known.has(name)) return name;
-    if (known.size >= maxModels) return "other";
-    known.add(name);
-    return name;
+    if (!known.has(name) && known.size < maxModels) known.set(name, known.size);
+    return (known.get(name) ?? maxModels) < max ? name : "other";
   };
 }
 
@@ -80,12 +91,43 @@ interface Instrument<E> {
   readonly help: string;
   readonly labels: readonly string[];
   readonly buckets?: number[];
-  read(event: E, modelOf: (model: string) => string): readonly Sample[];
+  /** Makes it a gauge with the time of the last event, in Unix seconds. */
+  readonly isTime?: true;
+  read(event: E, modelOf: ModelOf): readonly Sample[];
 }
 
+/** Powers of the square root of two, from an eighth of a second to eight minutes, as they are written. */
+const modelSeconds = Array.from({ length: 25 }, (_, at) => Number((2 ** (at / 2 - 3)).toPrecision(2)));
+
 const instruments: {
-  readonly [K in Measured["kind"]]?: readonly Instrument<Extract<Measured, { readonly kind: K }>>[];
+  readonly [K in Measured["kind"]]: readonly Instrument<Extract<Measured, { readonly kind: K }>>[];
 } = {
+  accepted: [
+    {
+      name: "parley_last_event_timestamp_seconds",
+      help: "When the last event of a platform was accepted, in Unix time",
+      labels: ["platform"],
+      isTime: true,
+      read: ({ platform }) => [[1, { platform }]],
+    },
+  ],
+  reconnected: [
+    {
+      name: "parley_platform_reconnects_total",
+      help: "How often a platform was connected again, as seen once a second",
+      labels: ["platform"],
+      read: ({ platform }) => [[1, { platform }]],
+    },
+  ],
+  stored: [
+    {
+      name: "parley_store_seconds",
+      help: "Time of the store's operations: read, write (durable), soon and count (wait for no disk)",
+      labels: ["operation", "outcome"],
+      buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+      read: ({ operation, outcome, seconds }) => [[seconds, { operation, outcome }]],
+    },
+  ],
   turn: [
     {
       name: "parley_turn_seconds",
@@ -140,6 +182,34 @@ const instruments: {
         ];
       },
     },
+    {
+      name: "parley_model_first_words_seconds",
+      help: "Time of a chat model until the first words of an answer",
+      labels: ["model"],
+      buckets: modelSeconds,
+      read: ({ operation, model, usage, isAside, firstSeconds, seconds }, modelOf) =>
+        operation !== "chat" || usage === undefined || isAside === true
+          ? []
+          : [[firstSeconds ?? seconds, { model: modelOf(model, maxTimedModels) }]],
+    },
+    {
+      name: "parley_model_seconds",
+      help: "Time of a model until the end of an answer, or until it failed",
+      labels: ["model", "outcome"],
+      buckets: modelSeconds,
+      read: ({ model, usage, isAside, seconds }, modelOf) =>
+        isAside === true
+          ? []
+          : [
+              [
+                seconds,
+                {
+                  model: modelOf(model, maxTimedModels),
+                  outcome: usage === undefined ? "failed" : "answered",
+                },
+              ],
+            ],
+    },
   ],
   charged: [
     {
@@ -178,101 +248,101 @@ const instruments: {
   ],
 };
 
-/** Passes events on to all who count them. Where counting fails, that is logged, and who reports goes on. */
-export function createMeter(sinks: Iterable<Meter>, log: Pick<Log, "warn">): Meter {
+/** A meter that logs where counting fails, so that who reports goes on. */
+export function createMeter(take: Meter, log: Pick<Log, "warn">): Meter {
   const warn = createRareLog(log);
   return (event) => {
-    for (const take of sinks) {
-      try {
-        take(event);
-      } catch (error) {
-        warn(event.kind, { err: error, kind: event.kind }, "an event was not counted");
-      }
+    try {
+      take(event);
+    } catch (error) {
+      warn(event.kind, { err: error, kind: event.kind }, "an event was not counted");
     }
   };
-}
-
-interface Loaded {
-  readonly prom: typeof Prom;
-  readonly registry: Prom.Registry;
-  readonly count: Meter;
 }
 
 /**
- * Creates the process's metrics. prom-client is imported on first use, since it costs an idle bot memory.
- * @param sourcesOf is called when the metrics are first exported
+ * Creates the process's metrics.
+ * @param sourcesOf is called when the metrics are exported
+ * @param now the time in Unix ms
  */
-export function createMetrics(sourcesOf: () => MetricsSources = () => ({})): Metrics {
-  let loading: Promise<Loaded> | undefined;
-  let hasSources = false;
-  const storeTimes = createStoreTimes();
-  const loaded = (): Promise<Loaded> => (loading ??= load());
+export function createMetrics(
+  sourcesOf: () => MetricsSources = () => ({}),
+  now: () => number = () => systemClock.now(),
+): Metrics {
+  const registry = new Prom.Registry();
+  Prom.collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: loopDelayEveryMs });
+  const modelOf = createModelLabels();
+  const counting = new Map(
+    Object.entries(instruments).map(([kind, each]) => [
+      kind,
+      (each as readonly Instrument<Measured>[]).map((instrument) =>
+        toMeter(instrument, registry, modelOf, now),
+      ),
+    ]),
+  );
+  addSources(registry, sourcesOf);
   return {
     take(event) {
-      // The store is used from the start on, and loads nothing.
-      if (event.kind === "stored") storeTimes.observe(event.operation, event.outcome, event.seconds);
-      else if (event.kind in instruments) void loaded().then(({ count }) => count(event));
+      for (const meter of counting.get(event.kind) ?? []) meter(event);
     },
-    async text() {
-      const { prom, registry } = await loaded();
-      if (!hasSources) {
-        addSources(prom, registry, sourcesOf());
-        // The registry uses only these fields of prom-client's interface.
-        registry.registerMetric(storeTimes.metric as unknown as Prom.Metric);
-      }
-      hasSources = true;
-      return { body: await registry.metrics(), contentType: registry.contentType };
+    text: async () => ({ body: await registry.metrics(), contentType: registry.contentType }),
+    async read(names) {
+      const found = await Promise.all(names.map(async (name) => await registry.getSingleMetric(name)?.get()));
+      return found.flatMap((metric) =>
+        (metric?.values ?? []).map(
+          ({ metricName = metric?.name, labels, value }: Prom.MetricValueWithName<string>) => ({
+            name: metricName ?? "",
+            labels: Object.fromEntries(Object.entries(labels).map(([label, of]) => [label, String(of)])),
+            value,
+          }),
+        ),
+      );
     },
   };
 }
 
-async function load(): Promise<Loaded> {
-  const prom = await import("prom-client");
-  const registry = new prom.Registry();
-  prom.collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: loopDelayEveryMs });
-  const modelOf = createModelLabels();
-  const registers = [registry];
-  const counting = new Map<string, Meter[]>();
-  for (const [kind, each] of Object.entries(instruments))
-    for (const instrument of each as readonly Instrument<Measured>[]) {
-      const { name, help, labels, buckets } = instrument;
-      const options = { name, help, labelNames: [...labels], registers };
-      const histogram = buckets && new prom.Histogram({ ...options, buckets });
-      const counter = buckets === undefined ? new prom.Counter(options) : undefined;
-      const meter: Meter = (event) => {
-        for (const [value, of = {}] of instrument.read(event, modelOf)) {
-          if (value === undefined) continue;
-          histogram?.observe({ ...of }, value);
-          counter?.inc({ ...of }, value);
-        }
-      };
-      counting.set(kind, [...(counting.get(kind) ?? []), meter]);
+/** Registers one instrument. */
+function toMeter(
+  { name, help, labels, buckets, isTime, ...instrument }: Instrument<Measured>,
+  registry: Prom.Registry,
+  modelOf: ModelOf,
+  now: () => number,
+): Meter {
+  const options = { name, help, labelNames: [...labels], registers: [registry] };
+  const record = ((): ((labels: Record<string, string>, value: number) => void) => {
+    if (isTime === true) {
+      const gauge = new Prom.Gauge(options);
+      return (of) => gauge.set(of, now() / 1000);
     }
-  return {
-    prom,
-    registry,
-    count(event) {
-      for (const meter of counting.get(event.kind) ?? []) meter(event);
-    },
+    if (buckets !== undefined) {
+      const histogram = new Prom.Histogram({ ...options, buckets });
+      return (of, value) => histogram.observe(of, value);
+    }
+    const counter = new Prom.Counter(options);
+    return (of, value) => counter.inc(of, value);
+  })();
+  return (event) => {
+    for (const [value, of = {}] of instrument.read(event, modelOf))
+      if (value !== undefined) record({ ...of }, value);
   };
 }
 
 /** Registers the metrics that are read from the sources. */
-function addSources(prom: typeof Prom, registry: Prom.Registry, sources: MetricsSources): void {
+function addSources(registry: Prom.Registry, sourcesOf: () => MetricsSources): void {
   const add = (
     type: "Gauge" | "Counter",
     name: string,
     help: string,
     labelNames: readonly string[],
-    read: () => readonly Sample[] | Promise<readonly Sample[]>,
+    read: (sources: MetricsSources) => readonly Sample[] | Promise<readonly Sample[]>,
   ): void => {
-    const metric = new prom[type]({
+    const metric = new Prom[type]({
       name,
       help,
       labelNames: [...labelNames],
       registers: [registry],
       async collect() {
-        const samples = await read();
+        const samples = await read(sourcesOf());
         metric.reset();
         // Without labels a reset leaves a zero, which differs from an unknown value.
         if (labelNames.length === 0) metric.remove();
@@ -280,8 +350,7 @@ function addSources(prom: typeof Prom, registry: Prom.Registry, sources: Metrics
       },
     });
   };
-  const { version, load } = sources;
-  add("Counter", "parley_store_commits_total", "Transactions that wrote to the store", [], () => [
+  add("Counter", "parley_store_commits_total", "Transactions that wrote to the store", [], (sources) => [
     [sources.countWrites?.().commits],
   ]);
   add(
@@ -289,19 +358,19 @@ function addSources(prom: typeof Prom, registry: Prom.Registry, sources: Metrics
     "parley_store_syncs_total",
     "How often the disk was waited for; 0 where the store is a server's",
     [],
-    () => [[sources.countWrites?.().syncs]],
+    (sources) => [[sources.countWrites?.().syncs]],
   );
   add(
     "Gauge",
     "parley_store_bytes",
     "Size of the store: its files, or the memory of its server",
     [],
-    async () => [[await sources.storeBytes?.()]],
+    async (sources) => [[await sources.storeBytes?.()]],
   );
-  add("Gauge", "parley_build_info", "The version that runs; always 1", ["version", "node"], () =>
+  add("Gauge", "parley_build_info", "The version that runs; always 1", ["version", "node"], ({ version }) =>
     version === undefined ? [] : [[1, { version, node: process.versions.node }]],
   );
-  add("Gauge", "parley_part_ready", "Whether a part of /readyz is ready", ["part"], async () =>
+  add("Gauge", "parley_part_ready", "Whether a part of /readyz is ready", ["part"], async (sources) =>
     Object.entries((await sources.partsReady?.()) ?? {}).map(([part, isReady]) => [
       isReady ? 1 : 0,
       { part },
@@ -312,83 +381,30 @@ function addSources(prom: typeof Prom, registry: Prom.Registry, sources: Metrics
     "parley_platform_connected",
     "Whether a connection to a platform is ready: of Discord each shard, where there are several",
     ["platform", "connection"],
-    () => (sources.connections?.() ?? []).map(({ isReady, ...labels }) => [isReady ? 1 : 0, labels]),
+    (sources) => (sources.connections?.() ?? []).map(({ isReady, ...labels }) => [isReady ? 1 : 0, labels]),
   );
-  add("Gauge", "parley_http_connections", "Open connections of the HTTP server", [], () => [
+  add("Gauge", "parley_http_connections", "Open connections of the HTTP server", [], (sources) => [
     [sources.httpConnections?.()],
   ]);
-  add("Gauge", "parley_turns_running", "Turns that run", [], () => [[load?.().turns.running]]);
-  add("Gauge", "parley_turns_waiting", "Turns that wait for their conversation", [], () => [
+  add("Gauge", "parley_turns_running", "Turns that run", [], ({ load }) => [[load?.().turns.running]]);
+  add("Gauge", "parley_turns_waiting", "Turns that wait for their conversation", [], ({ load }) => [
     [load?.().turns.waiting],
   ]);
-  add("Gauge", "parley_gateway_calls_running", "Gateway calls that run", [], () => [
+  add("Gauge", "parley_gateway_calls_running", "Gateway calls that run", [], ({ load }) => [
     [load?.().gatewayCalls.running],
   ]);
-  add("Gauge", "parley_gateway_calls_waiting", "Gateway calls that wait for GATEWAY_CONCURRENCY", [], () => [
-    [load?.().gatewayCalls.waiting],
-  ]);
+  add(
+    "Gauge",
+    "parley_gateway_calls_waiting",
+    "Gateway calls that wait for GATEWAY_CONCURRENCY",
+    [],
+    ({ load }) => [[load?.().gatewayCalls.waiting]],
+  );
   add(
     "Gauge",
     "parley_delivery_waiting",
     "Calls that wait for room under a platform's limits, by what they are for",
     ["platform", "method", "urgency"],
-    () => (sources.deliveryWaiting?.() ?? []).map(({ count, ...labels }) => [count, labels]),
+    (sources) => (sources.deliveryWaiting?.() ?? []).map(({ count, ...labels }) => [count, labels]),
   );
-}
-
-/** The upper limits of the store's times in seconds. */
-const bounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5] as const;
-
-/** The times of one operation with one outcome. */
-interface StoreTimes {
-  readonly labels: { readonly operation: string; readonly outcome: string };
-  /** How many times were in each bucket. */
-  readonly counts: Float64Array;
-  sumSeconds: number;
-  count: number;
-}
-
-/**
- * Counts how long the store's operations took. It replaces prom-client's histogram, since the store is used
- * from the start, and prom-client would cost an idle bot megabytes for figures that nobody has asked for yet.
- */
-function createStoreTimes() {
-  const all: StoreTimes[] = [];
-  const name = "parley_store_seconds";
-  const help = "Time of the store's operations: read, write (durable), soon and count (wait for no disk)";
-  return {
-    observe(operation: string, outcome: string, seconds: number): void {
-      let own = all.find(({ labels }) => labels.operation === operation && labels.outcome === outcome);
-      if (own === undefined) {
-        const counts = new Float64Array(bounds.length);
-        own = { labels: { operation, outcome }, counts, sumSeconds: 0, count: 0 };
-        all.push(own);
-      }
-      own.count += 1;
-      own.sumSeconds += seconds;
-      const index = bounds.findIndex((bound) => seconds <= bound);
-      if (index !== -1) own.counts[index] = (own.counts[index] ?? 0) + 1;
-    },
-    metric: {
-      name,
-      help,
-      type: "histogram",
-      async get() {
-        const values = all.flatMap(({ labels, counts, sumSeconds, count }) => {
-          let below = 0;
-          const buckets = bounds.map((le, index) => [le, (below += counts[index] ?? 0)] as const);
-          return [
-            ...[...buckets, ["+Inf", count] as const].map(([le, value]) => ({
-              metricName: `${name}_bucket`,
-              labels: { le, ...labels },
-              value,
-            })),
-            { metricName: `${name}_sum`, labels, value: sumSeconds },
-            { metricName: `${name}_count`, labels, value: count },
-          ];
-        });
-        return { name, help, type: "histogram", aggregator: "sum", values };
-      },
-    },
-  };
 }

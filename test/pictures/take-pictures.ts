@@ -147,29 +147,23 @@ function withHistory(data: DashboardData): DashboardData {
       wholeP50: pace * (3.1 + 1.4 * wave(index, 5)),
       wholeP95: pace * (7.2 + 1.9 * wave(index, 4)),
     }));
-  const slices = Array.from({ length: 144 }, (_, index) => ({
-    time: now - (143 - index) * 600,
+  const ran = (index: number, at: number) =>
+    Math.max(0, Math.round((2.4 - 0.5 * at) * wave(index, 20 + 9 * at)));
+  const minutes = Array.from({ length: 61 }, (_, index) => ({
+    time: now - (60 - index) * 60,
     turns: Math.round(7 * wave(index, 17)),
     failed: index % 50 === 20 ? 1 : 0,
     refused: {},
     models: models(index),
+    turnsRunning: ran(index, 1),
+    turnsWaiting: ran(index, 2),
+    callsRunning: ran(index, 3),
   }));
   const day = {
-    slices,
+    turns: 1250,
+    failed: 3,
     models: models(0).map((each) => ({ ...each, answers: each.answers * 120 })),
     refused: { "rate-limited": 2 },
-  };
-  const times = Array.from({ length: 360 }, (_, index) => now - (359 - index) * 10);
-  const series = {
-    ...data.series,
-    ...Object.fromEntries(
-      Object.keys(data.series).map((name, at) => [
-        name,
-        name === "times"
-          ? times
-          : times.map((_, index) => Math.max(0, Math.round((2.4 - 0.5 * at) * wave(index, 20 + 9 * at)))),
-      ]),
-    ),
   };
   const store = { ...data.store, description: "SQLite file /srv/parley/data/parley.db", bytes: 84_000_000 };
   const gatewayOf = { ...data.gateway, description: "https://gateway.example" };
@@ -178,7 +172,7 @@ function withHistory(data: DashboardData): DashboardData {
     { kind: "store", used: 84_000_000, unit: "bytes" },
     { kind: "disk", used: 31e9, limit: 100e9, unit: "bytes" },
   ];
-  return { ...data, instance: "parley-1/412", day, full, series, store, gateway: gatewayOf };
+  return { ...data, instance: "parley-1/412", day, minutes, full, store, gateway: gatewayOf };
 }
 
 function lastQuestion(body: string): string {

@@ -5,8 +5,8 @@ import { inPieces } from "../../support/pieces.ts";
 import { addUtcDays, toUtcDay, inTime } from "../../support/clock.ts";
 import type { GatewayState } from "../gateway-watch.ts";
 import type { Readiness, PartReadiness } from "../http-server.ts";
-import type { DeliveryWaiting, Load, PlatformConnection } from "../metrics.ts";
-import type { DayHistory, ModelTimes, Slice, LoadHistory, LoadSeries, PlatformActivity } from "./history.ts";
+import type { DeliveryWaiting, Load, Metrics, PlatformConnection } from "../metrics.ts";
+import type { Counted, History, Minute } from "./history.ts";
 import type { Problem, RecentProblems } from "./recent-problems.ts";
 import type { ErrorCode } from "../../core/errors.ts";
 import { translate, currentLanguage } from "../../words/translate.ts";
@@ -31,8 +31,8 @@ interface DashboardSources {
   readonly spentToday: () => Promise<Spent>;
   /** Returns who has spent most today, as budgets count it. */
   readonly highestSpender: () => ReturnType<SpendingLedger["highestSpender"]>;
-  readonly history: LoadHistory;
-  readonly day: DayHistory;
+  readonly metrics: Pick<Metrics, "read">;
+  readonly history: Pick<History, "minutes" | "day">;
   readonly problems: RecentProblems;
   /** Returns the names of people and channels, by their ids. */
   readonly names: Names;
@@ -73,14 +73,10 @@ export interface DashboardData {
     readonly durableCommits: number;
   };
   readonly load: Load;
-  readonly series: LoadSeries;
-  /** The last 24 hours, in steps of ten minutes, including earlier processes. */
-  readonly day: {
-    readonly slices: readonly Slice[];
-    readonly models: readonly ModelTimes[];
-    /** Requests that were not taken or were given up, by reason. */
-    readonly refused: Readonly<Record<string, number>>;
-  };
+  /** The last hour, oldest first. */
+  readonly minutes: readonly Minute[];
+  /** Today (UTC), including earlier processes. */
+  readonly day: Counted;
   /** Calls that wait now for room under a platform's limits. */
   readonly deliveryWaiting: readonly DeliveryWaiting[];
   readonly budgets: {
@@ -96,23 +92,31 @@ export interface DashboardData {
   readonly problems: readonly (Problem & { readonly remedy?: string })[];
 }
 
-/** One platform that is on. */
-interface DashboardPlatform extends PlatformActivity {
+/** One platform that is on, with what was counted since the start. */
+interface DashboardPlatform {
   readonly id: string;
+  /** When its last event was accepted, in Unix ms. */
+  readonly lastEventAt?: number;
+  readonly reconnects: number;
+  /** The calls that it refused as too many. */
+  readonly limited: number;
   readonly connections: readonly { readonly name: string; readonly isReady: boolean }[];
 }
 
 const usageDays = 30;
 const maxGatewayErrors = 10;
-const hourMs = 3_600_000;
 /** With this many waiting, platforms refuse new turns as busy. */
 const maxDeliveryWaiting = 500;
 /** The sums of a month are not read anew for each page that looks. */
 const usageForMs = 15_000;
 
+const lastEvent = "parley_last_event_timestamp_seconds";
+const reconnects = "parley_platform_reconnects_total";
+const limited = "parley_platform_limited_total";
+
 /** Reads what the dashboard shows. It never rejects. `parts` says why something cannot be read. */
 export function createDashboardData(sources: DashboardSources): () => Promise<DashboardData> {
-  const { history, now } = sources;
+  const { history, metrics, now } = sources;
   const startedAt = now();
   let known: { readonly at: number; readonly value: Promise<Figures> } | undefined;
 
@@ -132,20 +136,27 @@ export function createDashboardData(sources: DashboardSources): () => Promise<Da
   };
 
   return async () => {
-    const [readiness, known, bytes, disk] = await Promise.all([
+    const [readiness, known, bytes, disk, minutes, day, activity] = await Promise.all([
       sources.readiness(),
       figures(),
       sources.store.sizeBytes(),
       sources.disk(),
+      history.minutes(),
+      history.day(),
+      metrics.read([lastEvent, reconnects, limited]),
     ]);
+    const activityOf = (name: string, platform: string): number =>
+      sum(
+        activity.flatMap((one) =>
+          one.name === name && one.labels["platform"] === platform ? one.value : [],
+        ),
+      );
     const { usage, spentToday } = known;
     const names = await sources.names([
       ...[...(usage?.people ?? []), ...(usage?.places ?? [])].map(({ key }) => key),
       ...(known.topSpender === undefined ? [] : [known.topSpender.personId]),
     ]);
     const full = toFullness(sources, { ...known, bytes, disk, names });
-    const slices = sources.day.slices();
-    const hour = slices.filter(({ time }) => time * 1000 > now() - hourMs);
     const connections = Map.groupBy(sources.connections(), ({ platform }) => platform);
     const problems = sources.problems.read();
     const { dayUsd, personDayUsd } = sources.budgets;
@@ -160,8 +171,8 @@ export function createDashboardData(sources: DashboardSources): () => Promise<Da
       findings: toFindings({
         parts: readiness.parts,
         gateway: sources.gateway.state(),
-        turns: sum(hour.map(({ turns }) => turns)),
-        failed: sum(hour.map(({ failed }) => failed)),
+        turns: sum(minutes.map(({ turns }) => turns)),
+        failed: sum(minutes.map(({ failed }) => failed)),
         full,
       }),
       full,
@@ -169,7 +180,9 @@ export function createDashboardData(sources: DashboardSources): () => Promise<Da
       platforms: [...connections].map(([id, each]) => ({
         id,
         connections: each.map(({ connection, isReady }) => ({ name: connection, isReady })),
-        ...history.activity(id),
+        ...(activityOf(lastEvent, id) === 0 ? {} : { lastEventAt: activityOf(lastEvent, id) * 1000 }),
+        reconnects: activityOf(reconnects, id),
+        limited: activityOf(limited, id),
       })),
       gateway: {
         description: sources.gateway.description,
@@ -183,12 +196,8 @@ export function createDashboardData(sources: DashboardSources): () => Promise<Da
         durableCommits,
       },
       load: sources.load(),
-      series: history.series(),
-      day: {
-        slices,
-        models: sources.day.modelsSince(0),
-        refused: sumCounts(slices.map(({ refused }) => refused)),
-      },
+      minutes,
+      day,
       deliveryWaiting: sources.deliveryWaiting(),
       budgets: {
         ...(dayUsd === undefined ? {} : { dayUsd }),
@@ -264,14 +273,6 @@ function toFullness(
 
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
-}
-
-function sumCounts(all: readonly Readonly<Record<string, number>>[]): Record<string, number> {
-  const entries = all.flatMap((counts) => Object.entries(counts));
-  const sums = [...Map.groupBy(entries, ([name]) => name)].map(
-    ([name, same]) => [name, sum(same.map(([, count]) => count))] as const,
-  );
-  return Object.fromEntries(sums);
 }
 
 /** Usage by each of its labels, with the most calls first. Days are in their order. */

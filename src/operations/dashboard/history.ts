@@ -1,19 +1,30 @@
+import { hostname } from "node:os";
 import type { Clock } from "../../core/clock.ts";
-import type { Measured } from "../../core/telemetry.ts";
-import type { Load } from "../metrics.ts";
+import type { Records } from "../../core/storage.ts";
+import type { Log } from "../../core/telemetry.ts";
+import { toUtcDay } from "../../support/clock.ts";
+import type { Metrics, Reading } from "../metrics.ts";
 
-/** What happened in ten minutes. */
-export interface Slice {
-  /** Unix seconds of the beginning. */
-  readonly time: number;
+/** What was counted between two times. */
+export interface Counted {
   readonly turns: number;
   readonly failed: number;
   /** Requests that were not taken or were given up, by the code of the reason. */
   readonly refused: Readonly<Record<string, number>>;
+  /** The busiest model first. */
   readonly models: readonly ModelTimes[];
 }
 
-/** How fast a model answered, in seconds, within a fifth. `null` means that there were no answers. */
+/** What was counted in one minute, and what ran at its end. */
+export interface Minute extends Counted {
+  /** Unix seconds of the end. */
+  readonly time: number;
+  readonly turnsRunning: number;
+  readonly turnsWaiting: number;
+  readonly callsRunning: number;
+}
+
+/** How fast a model answered, in seconds, as far as buckets tell. `null` means that there were no answers. */
 export interface ModelTimes {
   readonly model: string;
   readonly answers: number;
@@ -26,235 +37,179 @@ export interface ModelTimes {
   readonly wholeP95: number | null;
 }
 
-const sliceMs = 600_000;
-const keptMs = 24 * 3_600_000;
-/** The limit of one slice. Further models count as `other`. */
-const maxModels = 6;
-const maxCodes = 20;
-const maxNameChars = 100;
+const minuteMs = 60_000;
+const keptMinutes = 60;
+/** A stored day outlives the day, and not the machine that it is named after. */
+const storedForMs = 2 * 24 * 3_600_000;
 
-/** The buckets end at powers of the square root of two, from a sixteenth of a second to half an hour. */
-const bucketOf = (seconds: number): number =>
-  Math.min(22, Math.max(-8, Math.ceil(2 * Math.log2(Math.max(seconds, 0.001)))));
+const turnSeconds = "parley_turn_seconds";
+const refusals = "parley_refusals_total";
+const firstWords = "parley_model_first_words_seconds";
+const modelSeconds = "parley_model_seconds";
+const counters = [turnSeconds, refusals, firstWords, modelSeconds];
+const turnsRunning = "parley_turns_running";
+const turnsWaiting = "parley_turns_waiting";
+const callsRunning = "parley_gateway_calls_running";
 
-/** How often each bucket was met. */
-type Buckets = Record<string, number>;
+/** The counters at one time, or their differences between two times. */
+type Counts = ReadonlyMap<string, Reading>;
 
-interface ModelCounts {
-  answers: number;
-  failed: number;
-  first: Buckets;
-  whole: Buckets;
+const toCounts = (readings: readonly Reading[]): Counts =>
+  new Map(
+    readings.map((reading) => [
+      JSON.stringify(reading, ["name", "labels", "le", "platform", "kind", "outcome", "code", "model"]),
+      reading,
+    ]),
+  );
+
+/** Adds or subtracts counts. */
+function combine(all: Counts, others: Counts, sign: 1 | -1): Counts {
+  const sums = new Map(all);
+  for (const [key, reading] of others)
+    sums.set(key, { ...reading, value: (all.get(key)?.value ?? 0) + sign * reading.value });
+  return sums;
 }
 
-interface Counts {
-  readonly time: number;
-  turns: number;
-  failed: number;
-  refused: Record<string, number>;
-  models: Record<string, ModelCounts>;
-}
-
-/** Keeps the last 24 hours of a process, in memory. */
-export function createDayHistory(clock: Clock) {
-  let kept: Counts[] = [];
-
-  const recent = (): Counts[] => {
-    const from = clock.now() - keptMs;
-    kept = kept.filter(({ time }) => time > from);
-    return kept;
-  };
-  const current = (): Counts => {
-    const time = Math.floor(clock.now() / sliceMs) * sliceMs;
-    const last = kept.at(-1);
-    if (last?.time === time) return last;
-    const started = noCounts(time);
-    kept = [...recent(), started];
-    return started;
-  };
-  const countsOf = (model: string): ModelCounts => {
-    const { models } = current();
-    const name = model.slice(0, maxNameChars);
-    const known = Object.hasOwn(models, name) || Object.keys(models).length < maxModels ? name : "other";
-    return (models[known] ??= { answers: 0, failed: 0, first: {}, whole: {} });
-  };
-
-  return {
-    /** Counts turns, refusals and how long models take. */
-    take(this: void, event: Measured): void {
-      if (event.kind === "turn") {
-        const slice = current();
-        slice.turns++;
-        if (event.outcome === "failed") slice.failed++;
-      } else if (event.kind === "refused") {
-        const { refused } = current();
-        const isKnown = Object.hasOwn(refused, event.code) || Object.keys(refused).length < maxCodes;
-        bump(refused, isKnown ? event.code : "other");
-      } else if (event.kind === "asked" && event.isAside !== true) {
-        const counts = countsOf(event.model);
-        if (event.usage === undefined) counts.failed++;
-        else {
-          counts.answers++;
-          bump(counts.whole, bucketOf(event.seconds));
-          if (event.operation === "chat") bump(counts.first, bucketOf(event.firstSeconds ?? event.seconds));
-        }
-      }
-    },
-    /** Returns the slices, oldest first, without those in which nothing happened. */
-    slices: (): readonly Slice[] =>
-      recent().map(({ time, turns, failed, refused, models }) => ({
-        time: time / 1000,
-        turns,
-        failed,
-        refused,
-        models: toTimes(models),
-      })),
-    /** Returns each model since then (Unix ms), the busiest first. */
-    modelsSince(since: number): readonly ModelTimes[] {
-      const sum = noCounts(0);
-      for (const slice of recent()) if (slice.time + sliceMs > since) merge(sum, slice);
-      return toTimes(sum.models);
-    },
-  };
-}
-
-export type DayHistory = ReturnType<typeof createDayHistory>;
-
-/** Models may be called anything, so their counts are in objects without a prototype. */
-function noCounts(time: number): Counts {
-  const [refused, models] = [Object.create(null), Object.create(null)] as [
-    Counts["refused"],
-    Counts["models"],
-  ];
-  return { time, turns: 0, failed: 0, refused, models };
-}
-
-function bump(counts: Record<string, number>, name: string | number, by = 1): void {
-  counts[name] = (counts[name] ?? 0) + by;
-}
-
-function merge(into: Counts, from: Counts): void {
-  into.turns += from.turns;
-  into.failed += from.failed;
-  for (const [code, count] of Object.entries(from.refused)) bump(into.refused, code, count);
-  for (const [model, counts] of Object.entries(from.models)) {
-    const sum = (into.models[model] ??= { answers: 0, failed: 0, first: {}, whole: {} });
-    sum.answers += counts.answers;
-    sum.failed += counts.failed;
-    for (const name of ["first", "whole"] as const)
-      for (const [bucket, count] of Object.entries(counts[name])) bump(sum[name], bucket, count);
-  }
-}
-
-function toTimes(models: Counts["models"]): ModelTimes[] {
-  return Object.entries(models)
-    .map(([model, { answers, failed, first, whole }]) => ({
-      model,
-      answers,
-      failed,
-      firstP50: quantile(first, 0.5),
-      firstP95: quantile(first, 0.95),
-      wholeP50: quantile(whole, 0.5),
-      wholeP95: quantile(whole, 0.95),
-    }))
-    .sort((a, b) => b.answers + b.failed - a.answers - a.failed);
-}
-
-/** Interpolates within a bucket, as if the values there were spread evenly. */
-function quantile(buckets: Buckets, share: number): number | null {
-  const sorted = Object.entries(buckets)
-    .map(([bucket, count]) => [Number(bucket), count] as const)
-    .toSorted(([a], [b]) => a - b);
-  let left = share * sorted.reduce((sum, [, count]) => sum + count, 0);
-  for (const [bucket, count] of sorted) {
-    const low = 2 ** ((bucket - 1) / 2);
-    if (left <= count) return low + (2 ** (bucket / 2) - low) * (left / count);
-    left -= count;
-  }
-  return null;
-}
-
-/** What is sampled. */
-interface LoadSources {
-  readonly load: () => Load;
-  /** Returns the calls to platforms that wait for room under their limits. */
-  readonly deliveryWaiting: () => number;
-  /** Returns whether each platform is connected, by its id. */
-  readonly isConnected: () => Readonly<Record<string, boolean>>;
+interface HistoryOptions {
+  readonly metrics: Pick<Metrics, "read">;
+  readonly records: Pick<Records, "get" | "set">;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
-/** One series for each name, all of the same length. Times are in Unix seconds, oldest first. */
-export interface LoadSeries {
-  readonly times: readonly number[];
-  readonly turnsRunning: readonly number[];
-  readonly turnsWaiting: readonly number[];
-  readonly callsRunning: readonly number[];
-  readonly callsWaiting: readonly number[];
-  readonly deliveryWaiting: readonly number[];
-}
+/**
+ * Reads the metrics each minute: what was counted in each of the last 60, in memory, and on this day (UTC).
+ * The day is stored for this machine, so that it survives a restart.
+ */
+export function createHistory({ metrics, records, clock, log }: HistoryOptions) {
+  const key = `operations:day:${hostname()}`;
+  const minutes: Minute[] = [];
+  let day = toUtcDay(clock.now());
+  /** The counters at the last full minute, when the day or this process began, and when they were kept. */
+  let lastMinute: Counts = new Map();
+  let atStart: Counts = new Map();
+  let saved: Counts = new Map();
+  /** What earlier processes have counted on this day. */
+  let earlier: Counts = new Map();
+  const restored = records.get(key).then(
+    (stored) => {
+      earlier = toStoredCounts(stored, day);
+    },
+    (error: unknown) => log.debug({ err: error }, "the dashboard's day was not read"),
+  );
 
-/** The facts about a platform since the start. Times are in Unix ms. */
-export interface PlatformActivity {
-  /** When its last event was accepted. */
-  readonly lastEventAt?: number;
-  /** How often it was connected again, as seen once a second. */
-  readonly reconnects: number;
-  /** The calls that it refused as too many. */
-  readonly limited: number;
-}
-
-const sampleEveryMs = 10_000;
-const maxSamples = 360;
-const watchEveryMs = 1000;
-
-/** Keeps what a process did in the last hour, in memory. */
-export function createLoadHistory({ load, deliveryWaiting, isConnected, clock }: LoadSources) {
-  const samples: { readonly time: number; readonly load: Load; readonly delivery: number }[] = [];
-  const activities = new Map<string, { lastEventAt?: number; reconnects: number; limited: number }>();
-  const connected = new Map<string, boolean>();
-
-  const activityOf = (platform: string) => {
-    const known = activities.get(platform) ?? { reconnects: 0, limited: 0 };
-    activities.set(platform, known);
-    return known;
+  const readCounts = async (): Promise<Counts> => toCounts(await metrics.read(counters));
+  const countsOfDay = (now: Counts): Counts => combine(combine(now, atStart, -1), earlier, 1);
+  const toMinute = async (now: Counts): Promise<Minute> => {
+    const running = await metrics.read([turnsRunning, turnsWaiting, callsRunning]);
+    const valueOf = (name: string): number => running.find((one) => one.name === name)?.value ?? 0;
+    return {
+      time: Math.floor(clock.now() / 1000),
+      ...toCounted(combine(now, lastMinute, -1)),
+      turnsRunning: valueOf(turnsRunning),
+      turnsWaiting: valueOf(turnsWaiting),
+      callsRunning: valueOf(callsRunning),
+    };
   };
-  const sample = (): void => {
-    samples.push({ time: clock.now(), load: load(), delivery: deliveryWaiting() });
-    if (samples.length > maxSamples) samples.shift();
-  };
-  const watch = (): void => {
-    for (const [platform, isUp] of Object.entries(isConnected())) {
-      // The first connection does not count as lost before.
-      if (isUp && connected.get(platform) === false) activityOf(platform).reconnects++;
-      if (isUp || connected.has(platform)) connected.set(platform, isUp);
+  const save = async (now: Counts): Promise<void> => {
+    if (sum([...combine(now, saved, -1).values()]) === 0) return;
+    saved = now;
+    await restored;
+    try {
+      await records.set(
+        key,
+        { day, counts: [...countsOfDay(now).values()].map((one) => ({ ...one })) },
+        storedForMs,
+      );
+    } catch (error) {
+      log.debug({ err: error }, "the dashboard's day was not stored");
     }
   };
-  const timers = [clock.every(sampleEveryMs, sample), clock.every(watchEveryMs, watch)];
+  const endMinute = async (): Promise<void> => {
+    const now = await readCounts();
+    minutes.push(await toMinute(now));
+    if (minutes.length > keptMinutes) minutes.shift();
+    lastMinute = now;
+    const today = toUtcDay(clock.now());
+    if (today === day) await save(now);
+    else [day, atStart, saved, earlier] = [today, now, now, new Map()];
+  };
+  const stop = clock.every(minuteMs, () => void endMinute());
 
   return {
-    /** Notes what concerns the connection of a platform. */
-    take(this: void, event: Measured): void {
-      if (event.kind === "accepted") activityOf(event.platform).lastEventAt = clock.now();
-      else if (event.kind === "limited") activityOf(event.platform).limited++;
+    /** Resolves to the last 60 minutes, oldest first, with the one that has begun as the last. */
+    minutes: async (): Promise<readonly Minute[]> => [...minutes, await toMinute(await readCounts())],
+    /** Resolves to what was counted on this day. */
+    async day(): Promise<Counted> {
+      await restored;
+      return toCounted(countsOfDay(await readCounts()));
     },
-    series(): LoadSeries {
-      // This makes a page that was just opened show the present.
-      const current = [...samples, { time: clock.now(), load: load(), delivery: deliveryWaiting() }];
-      return {
-        times: current.map(({ time }) => Math.floor(time / 1000)),
-        turnsRunning: current.map((each) => each.load.turns.running),
-        turnsWaiting: current.map((each) => each.load.turns.waiting),
-        callsRunning: current.map((each) => each.load.gatewayCalls.running),
-        callsWaiting: current.map((each) => each.load.gatewayCalls.waiting),
-        deliveryWaiting: current.map(({ delivery }) => delivery),
-      };
-    },
-    activity: (platform: string): PlatformActivity => ({ ...activityOf(platform) }),
-    close(): void {
-      for (const cancel of timers) cancel();
+    async close(): Promise<void> {
+      stop();
+      await save(await readCounts());
     },
   };
 }
 
-export type LoadHistory = ReturnType<typeof createLoadHistory>;
+export type History = ReturnType<typeof createHistory>;
+
+/** Reads what another process has stored, if it is of this day. */
+function toStoredCounts(stored: unknown, day: string): Counts {
+  const known = stored as { readonly day?: unknown; readonly counts?: unknown } | undefined;
+  return known?.day === day && Array.isArray(known.counts) ? toCounts(known.counts as Reading[]) : new Map();
+}
+
+function toCounted(counts: Counts): Counted {
+  const byName = Map.groupBy(counts.values(), ({ name }) => name);
+  const turns = byName.get(`${turnSeconds}_count`) ?? [];
+  const reasons = Map.groupBy(byName.get(refusals) ?? [], ({ labels }) => labels["code"] ?? "");
+  const ofModels = [...byName.values()].flat().filter(({ labels }) => labels["model"] !== undefined);
+  return {
+    turns: sum(turns),
+    failed: sum(turns.filter(({ labels }) => labels["outcome"] === "failed")),
+    refused: Object.fromEntries(
+      [...reasons].map(([code, same]) => [code, sum(same)] as const).filter(([, count]) => count > 0),
+    ),
+    models: [...Map.groupBy(ofModels, ({ labels }) => labels["model"] ?? "")]
+      .map(([model, readings]) => toTimes(model, readings))
+      .filter(({ answers, failed }) => answers + failed > 0)
+      .sort((a, b) => b.answers + b.failed - a.answers - a.failed),
+  };
+}
+
+function toTimes(model: string, readings: readonly Reading[]): ModelTimes {
+  const of = (name: string, outcome?: string): Reading[] =>
+    readings.filter((one) => one.name === name && one.labels["outcome"] === outcome);
+  const first = of(`${firstWords}_bucket`);
+  const whole = of(`${modelSeconds}_bucket`, "answered");
+  return {
+    model,
+    answers: sum(of(`${modelSeconds}_count`, "answered")),
+    failed: sum(of(`${modelSeconds}_count`, "failed")),
+    firstP50: quantile(first, 0.5),
+    firstP95: quantile(first, 0.95),
+    wholeP50: quantile(whole, 0.5),
+    wholeP95: quantile(whole, 0.95),
+  };
+}
+
+function sum(readings: readonly Reading[]): number {
+  return readings.reduce((total, { value }) => total + value, 0);
+}
+
+/** Interpolates within a bucket like Prometheus, as if the values there were spread evenly. */
+function quantile(buckets: readonly Reading[], share: number): number | null {
+  const sorted = buckets
+    .map(({ labels, value }) => ({
+      to: labels["le"] === "+Inf" ? Infinity : Number(labels["le"]),
+      below: value,
+    }))
+    .sort((a, b) => a.to - b.to);
+  const wanted = share * (sorted.at(-1)?.below ?? 0);
+  const at = sorted.findIndex(({ below }) => below >= wanted && below > 0);
+  const bucket = sorted[at];
+  if (bucket === undefined) return null;
+  const { to: from, below } = sorted[at - 1] ?? { to: 0, below: 0 };
+  if (bucket.to === Infinity) return from;
+  return from + (bucket.to - from) * ((wanted - below) / (bucket.below - below));
+}

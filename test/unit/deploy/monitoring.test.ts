@@ -34,6 +34,8 @@ async function readMetrics(): Promise<Map<string, Set<string>>> {
   const metrics = createMetrics(() => sources);
   const usage = { promptTokens: 1, completionTokens: 1, costUsd: 1, isEstimated: false };
   const happened: readonly Measured[] = [
+    { kind: "accepted", platform: "slack" },
+    { kind: "reconnected", platform: "slack" },
     { kind: "stored", operation: "read", outcome: "ok", seconds: 0.001 },
     { kind: "turn", platform: "slack", event: "message", outcome: "complete", seconds: 1 },
     { kind: "first-text", platform: "slack", seconds: 1 },

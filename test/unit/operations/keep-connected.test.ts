@@ -12,6 +12,7 @@ function connect(failures: ParleyError[]) {
   const startedAt: number[] = [];
   let recoveries = 0;
   let stops = 0;
+  const health: { state: "connecting" | "ready" } = { state: "connecting" };
   const platform: Platform = {
     ...createFakePlatform().platform,
     async start() {
@@ -22,18 +23,21 @@ function connect(failures: ParleyError[]) {
     async stop() {
       stops += 1;
     },
+    health: () => health,
   };
+  const events: string[] = [];
   const link: Link = keepConnected(platform, {
     // The fake platform calls neither.
     assistant: {} as Receiver,
     history: {} as ConversationHistory,
     log: silentLog,
     clock,
+    meter: (event) => void events.push(event.kind),
     async onConnected() {
       recoveries += 1;
     },
   });
-  return { clock, link, startedAt, counts: () => ({ recoveries, stops }) };
+  return { clock, link, startedAt, events, health, counts: () => ({ recoveries, stops }) };
 }
 
 /** This is longer than all attempts of a test. */
@@ -68,6 +72,17 @@ describe("keepConnected", () => {
     const { link, startedAt } = connect([error("platform-unauthorized")]);
     await expect(link.connected).rejects.toMatchObject({ code: "platform-unauthorized" });
     expect(startedAt).toHaveLength(1);
+  });
+
+  it("counts each time that it is connected again, and not the first", async () => {
+    const { clock, link, events, health } = connect([]);
+    for (const state of ["connecting", "ready", "connecting", "ready"] as const) {
+      health.state = state;
+      await clock.advance(2000);
+    }
+    expect(events).toEqual(["reconnected"]);
+    await link.stop();
+    expect(clock.waiting()).toBe(0);
   });
 
   it("stops retrying when stopped", async () => {

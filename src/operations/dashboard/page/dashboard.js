@@ -93,14 +93,13 @@ function showStatus(level, lines) {
 }
 
 /** @param {Data} data */
-function showProblems({ day, problems, time: now }) {
-  const from = Date.parse(now) / 1000 - 3600;
+function showProblems({ minutes, day, problems, time: now }) {
   const refused = Object.entries(day.refused).map(
     ([code, count]) => `${wordFor(`dashboard.refused.${code}`, code)}: ${number(count)}`,
   );
   showFigures(byId("failures"), [
-    [word("dashboard.failed.hour"), rateOf(day.slices.filter((slice) => slice.time > from))],
-    [word("dashboard.failed.day"), rateOf(day.slices)],
+    [word("dashboard.failed.hour"), rateOf(minutes)],
+    [word("dashboard.failed.day"), rateOf([day])],
     [word("dashboard.refused"), refused.length === 0 ? number(0) : refused.join(", ")],
   ]);
   const groups = [...Map.groupBy(problems, ({ message, code }) => `${code} ${message}`).values()];
@@ -134,10 +133,10 @@ function showProblems({ day, problems, time: now }) {
   );
 }
 
-/** @param {Data["day"]["slices"]} slices */
-function rateOf(slices) {
-  const turns = slices.reduce((sum, slice) => sum + slice.turns, 0);
-  const failed = slices.reduce((sum, slice) => sum + slice.failed, 0);
+/** @param {readonly Data["day"][]} parts */
+function rateOf(parts) {
+  const turns = parts.reduce((sum, part) => sum + part.turns, 0);
+  const failed = parts.reduce((sum, part) => sum + part.failed, 0);
   if (turns === 0) return number(0);
   const of = word("dashboard.of", { used: number(failed), limit: number(turns) });
   return `${of} (${percent(failed / turns)})`;
@@ -311,11 +310,22 @@ function showParts({ parts, platforms, gateway, store, time: now }) {
 }
 
 /** @param {Data} data */
-function showPlots({ series, day, usage, time: now }) {
+function showPlots({ minutes, usage, time: now }) {
   const to = Date.parse(now) / 1000;
-  const whole = { from: to - 86_400, to };
-  const times = day.slices.map((slice) => slice.time);
-  const models = day.models.slice(0, maxLines).map(({ model }) => model);
+  const hour = { from: to - 3600, to };
+  const times = minutes.map((minute) => minute.time);
+  const counts = Map.groupBy(
+    minutes.flatMap((minute) => minute.models),
+    ({ model }) => model,
+  );
+  const models = [...counts.values()]
+    .map((same) => ({
+      model: same[0]?.model ?? "",
+      answers: same.reduce((sum, { answers }) => sum + answers, 0),
+    }))
+    .sort((a, b) => b.answers - a.answers)
+    .slice(0, maxLines)
+    .map(({ model }) => model);
   const lines = models.map((model, index) => ({
     // The end of a long name tells more than its provider.
     label: model.length > maxLabelChars ? `…${model.slice(1 - maxLabelChars)}` : model,
@@ -328,9 +338,9 @@ function showPlots({ series, day, usage, time: now }) {
     byId(id).parentElement?.toggleAttribute("hidden", models.length === 0);
     if (models.length === 0) continue;
     const values = models.map((name) =>
-      day.slices.map((slice) => slice.models.find(({ model }) => model === name)?.[figure] ?? null),
+      minutes.map((minute) => minute.models.find(({ model }) => model === name)?.[figure] ?? null),
     );
-    draw(id, lines, [times, ...values], { ...whole, format: seconds });
+    draw(id, lines, [times, ...values], { ...hour, format: seconds });
   }
   draw(
     "turns-plot",
@@ -338,8 +348,8 @@ function showPlots({ series, day, usage, time: now }) {
       { label: word("dashboard.answers"), color: "--blue" },
       { label: word("dashboard.failed"), color: "--red" },
     ],
-    [times, day.slices.map(({ turns }) => turns), day.slices.map(({ failed }) => failed)],
-    whole,
+    [times, minutes.map(({ turns }) => turns), minutes.map(({ failed }) => failed)],
+    hour,
   );
   draw(
     "load-plot",
@@ -348,8 +358,13 @@ function showPlots({ series, day, usage, time: now }) {
       { label: word("dashboard.waiting"), color: "--orange" },
       { label: word("dashboard.calls-running"), color: "--green" },
     ],
-    [series.times, series.turnsRunning, series.turnsWaiting, series.callsRunning],
-    { from: to - 3600, to },
+    [
+      times,
+      minutes.map(({ turnsRunning }) => turnsRunning),
+      minutes.map(({ turnsWaiting }) => turnsWaiting),
+      minutes.map(({ callsRunning }) => callsRunning),
+    ],
+    hour,
   );
   const days = usage?.days ?? [];
   draw(

@@ -2,11 +2,22 @@ import { beforeEach, expect, test } from "vitest";
 import type { ChatEvent, Gateway } from "../../../../src/core/gateway.ts";
 import { noTracer } from "../../../../src/core/telemetry.ts";
 import { createMeasuredGateway } from "../../../../src/gateway/client.ts";
-import { createDayHistory } from "../../../../src/operations/dashboard/history.ts";
+import { createHistory } from "../../../../src/operations/dashboard/history.ts";
+import { createMetrics, type MetricsSources } from "../../../../src/operations/metrics.ts";
 import { createManualClock } from "../../../support/manual-clock.ts";
+import { createSharedMemory } from "../../../support/memory-records.ts";
+import { silentLog } from "../../../support/silent-log.ts";
 
 let clock = createManualClock();
-const open = () => createDayHistory(clock);
+let { records } = createSharedMemory();
+
+/** Opens the history of a process, whose counters begin at zero. */
+function open(load?: MetricsSources["load"]) {
+  const metrics = createMetrics(() => (load === undefined ? {} : { load }));
+  const history = createHistory({ metrics, records, clock, log: silentLog });
+  return { ...history, take: metrics.take };
+}
+
 const turn = {
   kind: "turn",
   platform: "slack",
@@ -39,6 +50,7 @@ async function ask(gateway: Gateway, signal = new AbortController().signal): Pro
 
 beforeEach(() => {
   clock = createManualClock(Date.UTC(2026, 0, 1));
+  ({ records } = createSharedMemory());
 });
 
 test("knows how long each model takes until its first words and its end", async () => {
@@ -47,7 +59,7 @@ test("knows how long each model takes until its first words and its end", async 
   await ask(watched(history, gatewayOf("fast", 8000, 20_000)));
   await ask(watched(history, gatewayOf("slow", 5000, 30_000)));
   await expect(ask(watched(history, gatewayOf("slow")))).rejects.toThrow("refused");
-  const [fast, slow, asked] = history.modelsSince(0);
+  const [fast, slow, asked] = (await history.day()).models;
   expect(fast).toMatchObject({ model: "fast", answers: 10, failed: 0 });
   expect(fast!.firstP50).toBeGreaterThan(0.32);
   expect(fast!.firstP50).toBeLessThan(0.48);
@@ -67,8 +79,8 @@ test("counts answers, and no titles or summaries that nobody reads as one", asyn
     watched(history, gatewayOf("quick")).chat(aside, signal)[Symbol.asyncIterator]().next(),
   ).rejects.toThrow("refused");
   await ask(watched(history, gatewayOf("quick", 400, 2000)));
-  expect(history.modelsSince(0)).toMatchObject([{ model: "quick", answers: 1, failed: 0 }]);
-  expect(history.modelsSince(0)[0]!.wholeP50).toBeGreaterThan(1);
+  expect((await history.day()).models).toMatchObject([{ model: "quick", answers: 1, failed: 0 }]);
+  expect((await history.day()).models[0]!.wholeP50).toBeGreaterThan(1);
 });
 
 test("knows how long pictures take, which have no first words", async () => {
@@ -81,7 +93,7 @@ test("knows how long pictures take, which have no first words", async () => {
   } as unknown as Gateway;
   const signal = new AbortController().signal;
   await watched(history, gateway).generateImages({ model: "asked", prompt: "a boat" }, signal);
-  const [painter] = history.modelsSince(0);
+  const [painter] = (await history.day()).models;
   expect(painter).toMatchObject({ model: "painter", answers: 1, firstP50: null });
   expect(painter!.wholeP50).toBeGreaterThan(10);
   expect(painter!.wholeP50).toBeLessThan(14);
@@ -90,34 +102,71 @@ test("knows how long pictures take, which have no first words", async () => {
 test("does not count what a person stops as a failure of the model", async () => {
   const history = open();
   await expect(ask(watched(history, gatewayOf("fast")), AbortSignal.abort())).rejects.toThrow();
-  expect(history.modelsSince(0)).toEqual([]);
+  expect((await history.day()).models).toEqual([]);
 });
 
-test("keeps a day, in slices of ten minutes", async () => {
-  const history = open();
+test("keeps the last hour by minutes, with what ran at their end and the minute that has begun", async () => {
+  let running = 5;
+  const history = open(() => ({ turns: { running, waiting: 1 }, gatewayCalls: { running: 2, waiting: 3 } }));
   history.take({ ...turn, outcome: "failed" });
   history.take({ kind: "refused", platform: "slack", code: "busy" });
-  await ask(watched(history, gatewayOf("fast", 400, 2000)));
+  await clock.advance(60_000);
+  running = 7;
   history.take(turn);
-  expect(history.slices()).toMatchObject([
-    { turns: 2, failed: 1, refused: { busy: 1 }, models: [{ model: "fast", answers: 1 }] },
-  ]);
-  await clock.advance(23 * 3_600_000);
-  history.take(turn);
-  expect(history.slices()).toHaveLength(2);
-  await clock.advance(2 * 3_600_000);
-  expect(history.slices()).toHaveLength(1);
+  const from = Date.UTC(2026, 0, 1) / 1000;
+  const [first, present] = await history.minutes();
+  expect(first).toMatchObject({
+    time: from + 60,
+    turns: 1,
+    failed: 1,
+    refused: { busy: 1 },
+    turnsRunning: 5,
+  });
+  expect(present).toMatchObject({ time: from + 60, turns: 1, failed: 0, refused: {}, turnsRunning: 7 });
+  expect(present).toMatchObject({ turnsWaiting: 1, callsRunning: 2 });
+  await clock.advance(3 * 3_600_000);
+  expect(await history.minutes()).toHaveLength(61);
+  await history.close();
+  expect(clock.waiting()).toBe(0);
 });
 
-test("has bounded slices, whatever models and reasons are called", async () => {
-  const history = open();
-  for (let n = 0; n < 40; n++) {
-    for (let model = 0; model < 20; model++)
-      await ask(watched(history, gatewayOf(`model ${model}`, model, 2 ** model)));
-    history.take({ kind: "refused", platform: "slack", code: `reason ${n}` });
+test("a day begins at midnight UTC, and outlives a restart, also one without a farewell", async () => {
+  const first = open();
+  first.take(turn);
+  await ask(watched(first, gatewayOf("fast", 400, 2000)));
+  await first.close();
+  const second = open();
+  second.take({ ...turn, outcome: "failed" });
+  expect(await second.day()).toMatchObject({ turns: 2, failed: 1, models: [{ model: "fast", answers: 1 }] });
+  expect(await second.minutes()).toMatchObject([{ turns: 1 }]);
+  await clock.advance(60_000);
+  const third = open();
+  expect(await third.day()).toMatchObject({ turns: 2, failed: 1 });
+  await clock.advance(24 * 3_600_000);
+  third.take(turn);
+  expect(await third.day()).toMatchObject({ turns: 1, failed: 0, models: [] });
+  await third.close();
+  expect(await open().day()).toMatchObject({ turns: 1, failed: 0 });
+});
+
+test("another day's or a damaged record counts nothing, and a store that is down stops nobody", async () => {
+  for (const stored of [{ day: "2025-12-31", counts: [] }, { day: "2026-01-01" }, "x", undefined]) {
+    const history = createHistory({
+      metrics: createMetrics(),
+      records: { get: async () => stored, set: async () => Promise.reject(new Error("down")) },
+      clock,
+      log: silentLog,
+    });
+    expect(await history.day()).toMatchObject({ turns: 0 });
+    await history.close();
   }
-  for (const { models, refused } of history.slices()) {
-    expect(models.length).toBeLessThanOrEqual(7);
-    expect(Object.keys(refused).length).toBeLessThanOrEqual(21);
-  }
+  const get = async () => Promise.reject(new Error("down"));
+  const history = createHistory({
+    metrics: createMetrics(),
+    records: { ...records, get },
+    clock,
+    log: silentLog,
+  });
+  expect(await history.day()).toMatchObject({ turns: 0 });
+  await history.close();
 });
