@@ -2,7 +2,6 @@ import { right, warning, type Finding } from "../core/checks.ts";
 import type { Clock } from "../core/clock.ts";
 import { ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
-import type { Leases } from "./leased-queue.ts";
 
 /**
  * The spaces of the store, each of which is a Keyv namespace. `head` has the end of a conversation, `slot`
@@ -81,8 +80,12 @@ export interface IndexMember {
   readonly score: number;
 }
 
-/** Whether a write resolves when it is on disk, or already when it survives the end of the process. */
-export type Resolves = "durable" | "soon";
+/**
+ * When a write resolves: when it is on disk, already when it survives the end of the process, or when deleted
+ * data has also been removed from the service's files as far as the service can. A server does that in the
+ * background, so there it is when that is requested, and the request outlives this process.
+ */
+export type Resolves = "durable" | "soon" | "scrubbed";
 
 /** Selects a part of a sorted index. */
 export interface IndexPage {
@@ -119,6 +122,22 @@ export interface WriteCounts {
   readonly syncs: number;
 }
 
+/** A key of a space or the name of an index, and when an entry expires, in Unix ms. */
+export interface ScannedKey {
+  readonly key: string;
+  readonly expires: number | undefined;
+}
+
+/** What {@link Backend.look} has found. */
+export interface LookedAt {
+  /**
+   * Damage that keeps a reachable service from serving every entry, in words without credentials and paths.
+   */
+  readonly problems: readonly string[];
+  /** How many expired entries were removed. It is 0 if the service removes them itself. */
+  readonly swept: number;
+}
+
 /**
  * A key-value service below Keyv. It adds what Keyv lacks: set-if-absent, atomic writes of several entries,
  * and sorted indexes, whose members are sorted by a number and never expire. Keys, index names and members
@@ -126,10 +145,11 @@ export interface WriteCounts {
  * `store-corrupt`, and a service that does not respond is one.
  */
 export interface Backend {
-  /** Reads values in the order of the keys. Expired entries are absent. */
-  read(space: Space, keys: readonly string[]): Promise<(string | undefined)[]>;
-  /** Whether there are entries, in the order of the keys. */
-  has(space: Space, keys: readonly string[]): Promise<boolean[]>;
+  /**
+   * Reads the values of entries of any spaces in one round trip, in the order of the addresses. Expired
+   * entries are absent. With `presence`, an empty value stands for each entry that is there.
+   */
+  read(addresses: readonly EntryAddress[], what?: "presence"): Promise<(string | undefined)[]>;
   /**
    * Applies all changes, or none if a condition is not met. It is one durable write for any number of
    * changes, and durable when it resolves unless `resolves` says otherwise. Resolves to the position of the
@@ -146,27 +166,22 @@ export interface Backend {
    */
   count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): Promise<PassedLimit | undefined>;
   /** Reads members in the order of their scores. Those with equal scores are in the order of their names. */
-  readIndex(name: string, page: IndexPage): Promise<readonly IndexMember[]>;
-  /** Returns each key of a space once, in any order. It may scan the whole service, for maintenance only. */
-  keys(space: Space): AsyncIterable<string>;
-  /** When entries expire, in Unix ms and the order of the keys, or `undefined` for never and absent ones. */
-  expiries(space: Space, keys: readonly string[]): Promise<(number | undefined)[]>;
-  /** Returns the name of each sorted index once, like `keys`. */
-  indexNames(): AsyncIterable<string>;
-  /** Removes expired entries and resolves to their number, or to 0 if the service removes them itself. */
-  sweep(now: number): Promise<number>;
+  range(index: string, page: IndexPage): Promise<readonly IndexMember[]>;
   /**
-   * Removes deleted data from the service's files as far as the service can. A server does so in the
-   * background. It then resolves when that is requested, and the request outlives this process.
+   * Returns each key of a space, or the name of each sorted index, once and in any order. It may scan the
+   * whole service, for maintenance only.
    */
-  scrub(): Promise<void>;
-  /** Fails if the service cannot be read or written. It writes only if the last write failed. */
-  ping(): Promise<void>;
-  writes(): WriteCounts;
+  scan(what: Space | "indexes"): AsyncIterable<ScannedKey>;
   /**
-   * Damage that keeps a reachable service from serving every entry, in words without credentials and paths.
+   * Takes, renews or releases a lease, which has one holder at a time until it expires. Returns false if
+   * another holder has it. A service for one process has no others.
    */
-  problems(): readonly string[];
+  lease(name: string, holder: string, ttlMs: number | "release"): Promise<boolean>;
+  /**
+   * Fails if the service cannot be read or written. It writes only if the last write failed, or to remove
+   * entries that have expired until a time (Unix ms).
+   */
+  look(sweepUntil?: number): Promise<LookedAt>;
   close(): Promise<void>;
 }
 
@@ -259,10 +274,9 @@ export interface OpenedBackend {
   readonly name: string;
   /** Where blobs are kept: as entries, if several machines share the store, or as files in a folder. */
   readonly blobs: "entries" | { readonly folder: string };
-  /** Present if several processes may run turns on this store. */
-  readonly leases: Leases | undefined;
   /** Present for a week after a backup was restored. Restored servers are not noticed. */
   readonly restored: RestoredStore | undefined;
+  readonly writes: () => WriteCounts;
   /** The bytes of its files or tables, or the memory of the whole server for Redis. */
   readonly sizeBytes: () => Promise<number>;
   /** Copies everything into a new folder while the store is in use, or says why it cannot. */

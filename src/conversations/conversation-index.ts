@@ -101,13 +101,13 @@ const pageSize = 500;
  * @param after where to begin. Default: at the first
  */
 export async function* inOrder(
-  store: Pick<KeyValueStore, "readIndex">,
+  store: Pick<KeyValueStore, "range">,
   index: string,
   order: IndexPage["order"],
   after?: IndexMember,
 ): AsyncGenerator<IndexMember> {
   for (let last = after; ;) {
-    const page = await store.readIndex(index, { order, after: last, max: pageSize });
+    const page = await store.range(index, { order, after: last, max: pageSize });
     yield* page;
     if (page.length < pageSize) return;
     last = page.at(-1);
@@ -116,7 +116,7 @@ export async function* inOrder(
 
 /** Reads all members of a sorted index, the lowest score first, each of them once. */
 export async function readMembers(
-  store: Pick<KeyValueStore, "readIndex">,
+  store: Pick<KeyValueStore, "range">,
   index: string,
 ): Promise<readonly string[]> {
   const members = new Set<string>();

@@ -3,7 +3,7 @@ import type { Json } from "../core/events.ts";
 import type { StoredBlob } from "../core/storage.ts";
 import type { Log } from "../core/telemetry.ts";
 import { systemClock } from "../support/clock.ts";
-import { type Backend, type OpenedBackend, type Space, spaces } from "./backend.ts";
+import { type Backend, type OpenedBackend, type ScannedKey, type Space, spaces } from "./backend.ts";
 import { backendOf } from "./backends.ts";
 import { createBlobs, type BlobStore } from "./blobs.ts";
 import { inOrder } from "./conversation-index.ts";
@@ -124,19 +124,22 @@ interface SpaceCopy {
 async function copySpace(copy: SpaceCopy, space: Space): Promise<void> {
   const { source, target, counts, log, tell } = copy;
   let seen = 0;
-  for await (const keys of inBatches(ownKeys(source.store, space))) {
-    if (Math.floor((seen + keys.length) / tellEvery) > Math.floor(seen / tellEvery))
+  for await (const found of inBatches(ownKeys(source.store, space))) {
+    if (Math.floor((seen + found.length) / tellEvery) > Math.floor(seen / tellEvery))
       tell(`${space}: ${seen} …`);
-    seen += keys.length;
-    const there = await target.store.hasMany(space, keys);
-    const missing = keys.filter((_, at) => there[at] !== true);
-    counts.thereBefore += keys.length - missing.length;
+    seen += found.length;
+    const there = await target.store.hasMany(
+      space,
+      found.map(({ key }) => key),
+    );
+    const missing = found.filter((_, at) => there[at] !== true);
+    counts.thereBefore += found.length - missing.length;
     const leaveOut = (key: string, error: unknown) => {
       counts.leftOut++;
       log.error({ space, key, error }, "damaged entry left out");
     };
     if (space === "blob") await copyBlobs(source, target, missing, leaveOut);
-    else await copyEntries(source.store, target.store, { space, keys: missing, leaveOut });
+    else await copyEntries(source.store, target.store, { space, found: missing, leaveOut });
   }
   counts.entries += seen;
   tell(`${space}: ${seen}`);
@@ -147,22 +150,23 @@ async function copyEntries(
   target: KeyValueStore,
   {
     space,
-    keys,
+    found,
     leaveOut,
   }: {
     readonly space: Space;
-    readonly keys: readonly string[];
+    readonly found: readonly ScannedKey[];
     readonly leaveOut: (key: string, error: unknown) => void;
   },
 ): Promise<void> {
+  const keys = found.map(({ key }) => key);
   const values = await source.inspectMany<Json>(space, keys);
-  const ttls = await ttlsOf(source, space, keys);
   const changes: Change[] = [];
-  for (const [at, key] of keys.entries()) {
+  for (const [at, { key, expires }] of found.entries()) {
     const value = values[at];
     if (value instanceof ParleyError) leaveOut(key, value);
     // An absent one has expired.
-    else if (value !== undefined) changes.push({ kind: "set", at: { space, key }, value, ttlMs: ttls[at] });
+    else if (value !== undefined)
+      changes.push({ kind: "set", at: { space, key }, value, ttlMs: toTtl(expires) });
   }
   await target.write(changes);
 }
@@ -171,11 +175,10 @@ async function copyEntries(
 async function copyBlobs(
   source: Side,
   target: Side,
-  keys: readonly string[],
+  found: readonly ScannedKey[],
   leaveOut: (key: string, error: unknown) => void,
 ): Promise<void> {
-  const ttls = await ttlsOf(source.store, "blob", keys);
-  for (const [at, key] of keys.entries()) {
+  for (const { key, expires } of found) {
     let blob: StoredBlob | undefined;
     let failure: unknown = new ParleyError("store-corrupt", "its file is missing");
     try {
@@ -185,20 +188,18 @@ async function copyBlobs(
       failure = error;
     }
     if (blob === undefined) leaveOut(key, failure);
-    else await target.blobs.write(key, blob, ttls[at]);
+    else await target.blobs.write(key, blob, toTtl(expires));
   }
 }
 
-async function ttlsOf({ backend }: KeyValueStore, space: Space, keys: readonly string[]) {
-  const now = systemClock.now();
-  const expiries = await backend.expiries(space, keys);
-  return expiries.map((expires) => (expires === undefined ? undefined : Math.max(1, expires - now)));
+function toTtl(expires: number | undefined): number | undefined {
+  return expires === undefined ? undefined : Math.max(1, expires - systemClock.now());
 }
 
 /** Copies all sorted indexes. A member that is there keeps its score. Resolves to the number of members. */
 async function copyIndexes(source: KeyValueStore, target: KeyValueStore): Promise<number> {
   let total = 0;
-  for await (const index of source.backend.indexNames())
+  for await (const { key: index } of source.backend.scan("indexes"))
     for await (const page of inBatches(inOrder(source, index, "lowest-first"))) {
       total += page.length;
       await target.write(page.map((member) => ({ kind: "add-member", index, ...member })));
@@ -228,14 +229,14 @@ async function countEntries(store: KeyValueStore): Promise<number> {
 
 async function countMembers(store: KeyValueStore): Promise<number> {
   let count = 0;
-  for await (const index of store.backend.indexNames())
+  for await (const { key: index } of store.backend.scan("indexes"))
     for await (const _ of inOrder(store, index, "lowest-first")) count++;
   return count;
 }
 
 /** The keys of a space without the marks of its store. */
-async function* ownKeys({ backend }: KeyValueStore, space: Space): AsyncGenerator<string> {
-  for await (const key of backend.keys(space)) if (!isOwnMark(space, key)) yield key;
+async function* ownKeys({ backend }: KeyValueStore, space: Space): AsyncGenerator<ScannedKey> {
+  for await (const found of backend.scan(space)) if (!isOwnMark(space, found.key)) yield found;
 }
 
 async function* inBatches<T>(items: AsyncIterable<T>): AsyncGenerator<readonly T[]> {

@@ -357,7 +357,7 @@ export function createErasure(options: ErasureOptions): Erasure {
     eraseFilesOf,
     async deleteConversation(conversationId) {
       const report = await writers.run(conversationId, () => eraseConversation(conversationId));
-      await store.backend.scrub();
+      await store.scrub();
       return report;
     },
     async forgetAuthor(conversationId, authorId) {
@@ -372,7 +372,7 @@ export function createErasure(options: ErasureOptions): Erasure {
       if (conversationId === undefined) await spending.forgetPerson(authorId);
       const own = conversationId === undefined ? await countSettings(authorId) : nothing;
       if (own.settings > 0) await store.write([{ kind: "delete", at: entryAt.layer(authorId) }]);
-      await store.backend.scrub();
+      await store.scrub();
       return add(report, own);
     },
     async countAuthor(conversationId, authorId) {
@@ -381,12 +381,12 @@ export function createErasure(options: ErasureOptions): Erasure {
     },
     async replaceMessage(conversationId, message) {
       const isReplaced = await writers.run(conversationId, () => replaceIn(conversationId, message));
-      if (isReplaced) await store.backend.scrub();
+      if (isReplaced) await store.scrub();
       return isReplaced;
     },
     async removeMessages(conversationId, removed) {
       const report = await writers.run(conversationId, () => removeIn(conversationId, removed));
-      await store.backend.scrub();
+      await store.scrub();
       return report;
     },
   };

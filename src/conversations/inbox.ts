@@ -168,7 +168,7 @@ export function createInbox(options: InboxOptions): Inbox {
     if (records === undefined) {
       // The words may still be in the files, if the process that took them away has ended before.
       const wasErased = change.kind === "delete" && found.own?.state === "erased";
-      if (wasErased || result === "unchanged") await store.backend.scrub();
+      if (wasErased || result === "unchanged") await store.scrub();
       return outcome;
     }
     const conversationId = conversationOf(found.own);
@@ -179,7 +179,7 @@ export function createInbox(options: InboxOptions): Inbox {
     );
     if (failed !== undefined) return undefined;
     if (change.kind === "edit" || change.kind === "delete" || decision.questions !== undefined)
-      await store.backend.scrub();
+      await store.scrub();
     return outcome;
   }
 
@@ -335,7 +335,7 @@ export function createInbox(options: InboxOptions): Inbox {
     const isLast = what.kind === "close" || what.kind === "give-back";
     if (changed === undefined || saved === undefined || isLast) running.delete(key);
     else remember(changed, saved);
-    if (plan.erases === true) await store.backend.scrub();
+    if (plan.erases === true) await store.scrub();
     return { isWritten: true };
   }
 

@@ -81,10 +81,12 @@ export interface KeyValueStore {
    * writer was faster. It returns `undefined` to change nothing.
    */
   update<T>(at: EntryAddress, change: (value: T) => T | undefined, resolves?: Resolves): Promise<void>;
-  /** The same as {@link Backend.readIndex}. */
-  readIndex(name: string, page: IndexPage): Promise<readonly IndexMember[]>;
+  /** The same as {@link Backend.range}. */
+  range(name: string, page: IndexPage): Promise<readonly IndexMember[]>;
   /** The same as {@link Backend.count}. */
   count(limits: readonly ScoreLimit[], changes: readonly IndexChange[]): Promise<PassedLimit | undefined>;
+  /** Removes deleted data from the service's files, like a {@link Backend.apply} that is `scrubbed`. */
+  scrub(): Promise<void>;
   readonly backend: Backend;
 }
 
@@ -177,21 +179,9 @@ export function createKeyValueStore(
   const observeAll: KeyValueStore["observeAll"] = async (addresses) => {
     if (addresses.length === 0) return [];
     for (const { key } of addresses) checkName(key);
-    const bySpace = Map.groupBy(addresses, ({ space }) => space);
-    const found = new Map<EntryAddress, string | undefined>();
-    await timed("read", () =>
-      Promise.all(
-        [...bySpace].map(async ([space, all]) => {
-          const stored = await backend.read(
-            space,
-            all.map(({ key }) => key),
-          );
-          for (const [index, at] of all.entries()) found.set(at, stored[index]);
-        }),
-      ),
-    );
-    return addresses.map((at) => {
-      const stored = found.get(at);
+    const found = await timed("read", () => backend.read(addresses));
+    return addresses.map((at, index) => {
+      const stored = found[index];
       if (stored === undefined) return { value: undefined, unchanged: at };
       const unchanged: WriteCondition = { ...at, mustBe: stored };
       try {
@@ -232,25 +222,27 @@ export function createKeyValueStore(
     async write(changes, resolves) {
       await apply([], changes, resolves);
     },
-    async update<T>({ space, key }: EntryAddress, change: (value: T) => T | undefined, resolves?: Resolves) {
-      checkName(key);
+    async update<T>(at: EntryAddress, change: (value: T) => T | undefined, resolves?: Resolves) {
+      checkName(at.key);
       await timed(resolves === "soon" ? "soon" : "write", async () => {
         for (;;) {
-          const [stored] = await backend.read(space, [key]);
+          const [stored] = await backend.read([at]);
           if (stored === undefined) return;
-          const value = decode({ space, key }, stored).value as T | undefined;
+          const value = decode(at, stored).value as T | undefined;
           const changed = value === undefined ? undefined : change(value);
           if (changed === undefined) return;
-          const at = { space, key };
           if (await replaceValue(backend, at, stored, seal(at, changed), resolves)) return;
         }
       });
+    },
+    async scrub() {
+      await backend.apply([], [], "scrubbed");
     },
     async writeIf(conditions, changes, resolves) {
       const failed = await apply(conditions, changes, resolves);
       return failed === -1 ? undefined : conditions[failed];
     },
-    readIndex: (name, page) => timed("read", () => backend.readIndex(name, page)),
+    range: (name, page) => timed("read", () => backend.range(name, page)),
     count: (limits, changes) => timed("count", () => backend.count(limits, changes)),
   };
 }
@@ -280,7 +272,7 @@ export function createSettingsStore(store: KeyValueStore, writers: KeyedQueue): 
     erase: (holder) =>
       writers.run(holder, async () => {
         await store.write([{ kind: "delete", at: entryAt.layer(holder) }]);
-        await store.backend.scrub();
+        await store.scrub();
       }),
   };
 }
@@ -327,9 +319,10 @@ function toKeyvStorage(
   space: Space,
   open: (key: string, stored: string) => Envelope,
 ): KeyvStorageAdapter {
+  const toAddresses = (keys: readonly string[]) => keys.map((key) => ({ space, key }));
   const getMany = async (keys: string[]) => {
     const values: (Envelope | undefined)[] = [];
-    for (const [at, stored] of (await backend.read(space, keys)).entries()) {
+    for (const [at, stored] of (await backend.read(toAddresses(keys))).entries()) {
       await nextPiece();
       values.push(stored === undefined ? undefined : open(keys[at] ?? "", stored));
     }
@@ -339,7 +332,8 @@ function toKeyvStorage(
     capabilities: { expires: true },
     get: async (key: string) => (await getMany([key]))[0],
     getMany,
-    hasMany: (keys: string[]) => backend.has(space, keys),
+    hasMany: async (keys: string[]) =>
+      (await backend.read(toAddresses(keys), "presence")).map((found) => found !== undefined),
   };
   return storage as unknown as KeyvStorageAdapter;
 }

@@ -4,16 +4,7 @@ import type { ConversationQueue } from "../core/storage.ts";
 import type { Log } from "../core/telemetry.ts";
 import { ParleyError } from "../core/errors.ts";
 import { createKeyedQueue } from "../support/queues.ts";
-
-/** Leases by name. Each has one holder at a time until it expires. Failures are ParleyErrors. */
-export interface Leases {
-  /** Takes a lease, also one that the holder has. Returns false if another holder has it. */
-  take(name: string, holder: string, ttlMs: number): Promise<boolean>;
-  /** Renews a lease. Returns false if it has expired or another holder has it. */
-  renew(name: string, holder: string, ttlMs: number): Promise<boolean>;
-  /** Releases a lease. It does nothing if another holder has it. */
-  release(name: string, holder: string): Promise<void>;
-}
+import type { Backend } from "./backend.ts";
 
 /**
  * The average time between attempts to take another holder's lease, in milliseconds. The holder does what was
@@ -21,9 +12,12 @@ export interface Leases {
  */
 const retryMs = 1000;
 
+const tooLate = "it could not be renewed in time";
+
 /** The options of a leased queue. */
 interface LeasedQueueOptions {
-  readonly leases: Leases;
+  /** A lease may be the service's. Its failures are ParleyErrors. */
+  readonly lease: Backend["lease"];
   readonly log: Log;
   readonly clock: Clock;
   /** How many milliseconds a lease lasts without renewal. Default 15 s. */
@@ -36,7 +30,7 @@ interface LeasedQueueOptions {
  * conflict. If the lease service is unreachable, `run` throws `store-unavailable` before the work begins.
  */
 export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueue {
-  const { leases, log, clock, ttlMs = 15_000 } = options;
+  const { lease: change, log, clock, ttlMs = 15_000 } = options;
   const local = createKeyedQueue();
   // It is that of the process, so that a response that was lost does not lock the process out.
   const holder = randomUUID();
@@ -56,8 +50,10 @@ export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueu
     const renew = async () => {
       const requestedAt = clock.monotonic();
       try {
-        if (await leases.renew(name, holder, ttlMs)) validUntil = requestedAt + ttlMs;
-        else lose("it expired or another process has it");
+        const isHeld = await change(name, holder, ttlMs);
+        // A lease that had ended would have been taken anew, and another process may have had it meanwhile.
+        if (isHeld && clock.monotonic() < validUntil) validUntil = requestedAt + ttlMs;
+        else lose(isHeld ? tooLate : "another process has it");
       } catch (error) {
         // The renewal is retried until the lease expires.
         log.debug({ error }, "lease renewal failed");
@@ -65,7 +61,7 @@ export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueu
     };
     const stop = clock.every(ttlMs / 5, () => {
       // This also shows a process that it was paused for a long time.
-      if (clock.monotonic() >= validUntil) return lose("it could not be renewed in time");
+      if (clock.monotonic() >= validUntil) return lose(tooLate);
       if (isRenewing) return;
       isRenewing = true;
       void renew().finally(() => {
@@ -78,7 +74,7 @@ export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueu
       async release() {
         stop();
         if (lost.signal.aborted) return;
-        await leases.release(name, holder).catch((error: unknown) => {
+        await change(name, holder, "release").catch((error: unknown) => {
           log.debug({ error }, "lease release failed; it expires by itself");
         });
       },
@@ -89,7 +85,7 @@ export function createLeasedQueue(options: LeasedQueueOptions): ConversationQueu
     closing.signal.throwIfAborted();
     // The time is taken before the request, so that the lease never expires on the server first.
     const takenAt = clock.monotonic();
-    if (!(await leases.take(name, holder, ttlMs))) return undefined;
+    if (!(await change(name, holder, ttlMs))) return undefined;
     return keepRenewed(name, takenAt);
   };
 

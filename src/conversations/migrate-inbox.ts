@@ -63,23 +63,23 @@ export async function migrateInbox(
   const migrate = createMigration(store, turns, retentionMs);
   let count = 0;
   const conversations = new Set<string>();
-  for await (const key of store.backend.keys("inbox")) {
+  for await (const { key } of store.backend.scan("inbox")) {
     const migrated = await migrate(key);
     if (migrated === undefined) continue;
     conversations.add(migrated.conversationId);
     if (migrated.isRewritten) count++;
   }
   for (const conversationId of conversations) await markLast(store, conversationId);
-  for await (const key of store.backend.keys("turn"))
+  for await (const { key } of store.backend.scan("turn"))
     await store.write([{ kind: "delete", at: { space: "turn", key } }], "soon");
-  for await (const index of store.backend.indexNames())
+  for await (const { key: index } of store.backend.scan("indexes"))
     if (goneIndexes.test(index))
       for await (const { member } of inOrder(store, index, "lowest-first"))
         await store.write([{ kind: "remove-member", index, member }], "soon");
   await store.write([{ kind: "set", at: inboxMark, value: "records" }]);
   if (count > 0) {
     log.info({ records: count }, "the inbox was migrated");
-    await store.backend.scrub();
+    await store.scrub();
   }
 }
 
@@ -92,7 +92,7 @@ interface Turns {
 async function readTurns(store: KeyValueStore): Promise<Turns> {
   const byKey = new Map<string, EarlierTurn>();
   const answeredIn = new Map<string, string>();
-  for await (const key of store.backend.keys("turn")) {
+  for await (const { key } of store.backend.scan("turn")) {
     const [turn] = await store.inspectMany<EarlierTurn>("turn", [key]);
     if (turn === undefined || turn instanceof Error) continue;
     byKey.set(key, turn);

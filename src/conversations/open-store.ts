@@ -32,7 +32,7 @@ import { createErasure, type Erasure } from "./erasure.ts";
 import { exportConversation } from "./export.ts";
 import { createInbox } from "./inbox.ts";
 import { type KeyValueStore, createKeyValueStore, createSettingsStore } from "./key-value.ts";
-import { createLeasedQueue, createLocalQueue, type Leases } from "./leased-queue.ts";
+import { createLeasedQueue, createLocalQueue } from "./leased-queue.ts";
 import { migrateInbox } from "./migrate-inbox.ts";
 import { sweep } from "./retention.ts";
 import { createSpendingLedger } from "./spending-ledger.ts";
@@ -103,12 +103,13 @@ const sweepIntervalMs = 10 * 60 * 1000;
 export async function openStore(url: string, options: StoreOptions): Promise<Store> {
   const { encryptionKeys, log, meter, report = toReporter(log), isLook = false } = options;
   const encryption = createEncryption(encryptionKeys);
-  const opened = await backendOf(url).open(url, { ...options, report });
+  const kind = backendOf(url);
+  const opened = await kind.open(url, { ...options, report });
   const store = createKeyValueStore(opened.backend, { encryption, meter });
   try {
     report(await checkMarks(store, encryption, isLook));
     if (raisesVersion(options)) await migrateInbox(store, { log, retentionMs: toRetentionMs(options) });
-    return toStore({ opened, store, encryption, options });
+    return toStore({ opened, isShared: kind.isShared, store, encryption, options });
   } catch (error) {
     await opened.backend.close();
     throw error;
@@ -154,14 +155,15 @@ export function createStoreChecks(url: string, options: StoreOptions): Check[] {
 
 interface Parts {
   readonly opened: OpenedBackend;
+  readonly isShared: boolean;
   readonly store: KeyValueStore;
   readonly encryption: Encryption;
   readonly options: StoreOptions;
 }
 
-function toStore({ opened, store, encryption, options }: Parts): Store {
+function toStore({ opened, isShared, store, encryption, options }: Parts): Store {
   const { log, retentionDays = 0, reserveTtlMs = defaultReserveTtlMs, clock = systemClock } = options;
-  const { backend, name, backup, leases } = opened;
+  const { backend, name, backup, writes } = opened;
   const blobs = createBlobs(opened, { store, log, encryption });
   const retentionMs = toRetentionMs({ retentionDays });
   const writers = createKeyedQueue();
@@ -183,10 +185,14 @@ function toStore({ opened, store, encryption, options }: Parts): Store {
       retentionMs,
       clock,
     }),
-    queue:
-      leases === undefined
-        ? createLocalQueue()
-        : createLeasedQueue({ leases, log, clock, ttlMs: options.leaseMs }),
+    queue: isShared
+      ? createLeasedQueue({
+          lease: (...given) => backend.lease(...given),
+          log,
+          clock,
+          ttlMs: options.leaseMs,
+        })
+      : createLocalQueue(),
     records: {
       get: (key) => store.get<Json>("record", key),
       set: (key, value, ttlMs) => store.write([{ kind: "set", at: { space: "record", key }, value, ttlMs }]),
@@ -201,10 +207,14 @@ function toStore({ opened, store, encryption, options }: Parts): Store {
       },
       async delete(key) {
         await store.write([{ kind: "delete", at: { space: "record", key } }]);
-        await store.backend.scrub();
+        await store.scrub();
       },
     },
-    claims: toClaims(leases),
+    claims: {
+      isShared,
+      // Nobody renews it, so that its end is what its holder asked for.
+      claim: (name, ttlMs) => backend.lease(`claim ${name}`, randomUUID(), ttlMs),
+    },
     settings: createSettingsStore(store, createKeyedQueue()),
     spending,
     erasure,
@@ -214,9 +224,11 @@ function toStore({ opened, store, encryption, options }: Parts): Store {
       await backup(folder);
     },
     restored: opened.restored,
-    ping: () => backend.ping(),
+    async ping() {
+      await backend.look();
+    },
     findProblems: () => findProblems(backend),
-    writes: () => backend.writes(),
+    writes,
     sizeBytes: () => sizeOf(opened),
     describe: () => (encryption.isOn ? `${name}, encrypted` : name),
     sweep: (now) => sweep(store, blobs, now),
@@ -237,20 +249,12 @@ async function sizeOf({ sizeBytes }: OpenedBackend): Promise<number | undefined>
   }
 }
 
-/** Makes claims from leases that nobody renews. */
-function toClaims(leases: Leases | undefined): Claims {
-  return {
-    isShared: leases !== undefined,
-    claim: async (name, ttlMs) => leases === undefined || leases.take(`claim ${name}`, randomUUID(), ttlMs),
-  };
-}
-
 async function findProblems(backend: Backend): Promise<readonly string[]> {
-  const failure = await backend.ping().then(
-    () => [],
-    (error: unknown) => [toProblem(error)],
-  );
-  return [...backend.problems(), ...failure];
+  try {
+    return (await backend.look()).problems;
+  } catch (error) {
+    return [toProblem(error)];
+  }
 }
 
 /** A failure in words, because its message is for the log. */

@@ -18,11 +18,12 @@ export function outliving(retentionMs: number | undefined): number | undefined {
  * @param now Unix ms before which everything that expired is removed
  */
 export async function sweep(store: KeyValueStore, blobs: BlobStore, now: number): Promise<void> {
-  const removed = (await store.backend.sweep(now)) + (await sweepCounts(store, now));
+  const { swept } = await store.backend.look(now);
+  const removed = swept + (await sweepCounts(store, now));
   await blobs.sweep(now);
   await store.write([{ kind: "trim-index", index: indexes.repeatable, maxScore: now }], "soon");
   await unlistExpired(store);
-  if (removed > 0) await store.backend.scrub();
+  if (removed > 0) await store.scrub();
 }
 
 /** Unlists expired conversations, the least recently active first, and stops at the first that remains. */
@@ -30,7 +31,7 @@ async function unlistExpired(store: KeyValueStore): Promise<void> {
   for (const platform of await readPlatforms(store)) {
     const index = indexes.conversations(platform);
     for (;;) {
-      const page = await store.readIndex(index, { order: "lowest-first", max: 200 });
+      const page = await store.range(index, { order: "lowest-first", max: 200 });
       const ids = page.map(({ member }) => member);
       const [heads, settings] = await Promise.all([
         store.hasMany(

@@ -91,7 +91,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
   async function forgetPerson(personId: string): Promise<void> {
     const daysIndex = indexes.usageDaysOf(personId);
     const page = { order: "lowest-first", max: maxUsageDays * 2 } as const;
-    for (const { member: day } of await store.readIndex(daysIndex, page)) {
+    for (const { member: day } of await store.range(daysIndex, page)) {
       const [usage, ratings] = [indexes.usage(day), indexes.ratings(day)];
       await writeBatches(store, [
         ...(await membersOf(store, usage, personId)).map(
@@ -196,7 +196,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
       const index = indexes.spent(toUtcDay(now));
       const prefix = toMember({ kind: "person", id: "" });
       for (let after: IndexMember | undefined; ;) {
-        const page = await store.readIndex(index, { order: "highest-first", max: pageSize, after });
+        const page = await store.range(index, { order: "highest-first", max: pageSize, after });
         const first = page.find(({ member }) => member.startsWith(prefix));
         if (first !== undefined)
           return { personId: first.member.slice(prefix.length), ...(await readSpent(index, first.member)) };
@@ -254,7 +254,7 @@ export function createSpendingLedger(options: SpendingLedgerOptions): SpendingLe
 export async function sweepCounts(store: KeyValueStore, now: number): Promise<number> {
   for (let removed = 0; ;) {
     const page = { order: "lowest-first", max: 200 } as const;
-    const found = await store.readIndex(indexes.countedIndexes, page);
+    const found = await store.range(indexes.countedIndexes, page);
     const expired = found.filter(({ score }) => score <= now);
     if (expired.length === 0) return removed;
     removed += expired.length;
@@ -443,7 +443,7 @@ async function daysOf(
   { fromDay, toDay }: { readonly fromDay: string; readonly toDay: string },
 ): Promise<string[]> {
   const page = { order: "highest-first", max: maxDays * 2 } as const;
-  const days = await store.readIndex(indexes.usageDaysOf(personId), page);
+  const days = await store.range(indexes.usageDaysOf(personId), page);
   return days
     .map(({ member }) => member)
     .filter((day) => day >= fromDay && day <= toDay)
@@ -458,7 +458,7 @@ async function* readCounts(store: KeyValueStore, index: string): AsyncGenerator<
   let after: IndexMember | undefined;
   for (let read = 0; read < maxCounts; read += pageSize) {
     await nextPiece();
-    const page = await store.readIndex(index, { order: "lowest-first", max: pageSize, after });
+    const page = await store.range(index, { order: "lowest-first", max: pageSize, after });
     yield* inPieces(page);
     if (page.length < pageSize) return;
     after = page.at(-1);

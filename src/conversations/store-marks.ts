@@ -88,7 +88,7 @@ export async function completeCopy(store: KeyValueStore): Promise<void> {
 
 async function isEmpty({ backend }: KeyValueStore): Promise<boolean> {
   for (const space of spaces)
-    for await (const key of backend.keys(space))
+    for await (const { key } of backend.scan(space))
       if (space !== inboxMark.space || key !== inboxMark.key) return false;
   return true;
 }

@@ -24,8 +24,8 @@ describeStores("the backend", (current) => {
       expires,
     });
     const has = async (position: number) => {
-      const { space, key } = slot(position);
-      return (await backend.has(space, [key]))[0];
+      const [found] = await backend.read([slot(position)], "presence");
+      return found !== undefined;
     };
 
     it("that an entry is absent and that one is there: the first that does not hold, and nothing is written", async () => {
@@ -77,7 +77,10 @@ describeStores("the backend", (current) => {
       value: JSON.stringify({ value: name }),
       expires,
     });
-    const keysOf = (names: readonly string[]) => names.map((name) => `${id}${name}`);
+    const allOf = (names: readonly string[]) =>
+      names.map((name) => ({ space: "record", key: `${id}${name}` }) as const);
+    const presence = async (names: readonly string[]) =>
+      (await backend.read(allOf(names), "presence")).map((found) => found !== undefined);
 
     it("come in the order of their keys, also where one is absent, expired, or asked for twice", async () => {
       const hourMs = 60 * 60 * 1000;
@@ -91,7 +94,7 @@ describeStores("the backend", (current) => {
         [{ ...set("elsewhere"), at: { space: "layer", key: `${id}elsewhere` } } as BackendChange],
       );
       const names = ["later", "a", "never", "b", "gone", "a", "elsewhere"];
-      expect(await backend.read("record", keysOf(names))).toEqual([
+      expect(await backend.read(allOf(names))).toEqual([
         '{"value":"later"}',
         '{"value":"a"}',
         undefined,
@@ -100,14 +103,18 @@ describeStores("the backend", (current) => {
         '{"value":"a"}',
         undefined,
       ]);
-      expect(await backend.has("record", keysOf(names))).toEqual([
-        true,
-        true,
-        false,
-        true,
-        false,
-        true,
-        false,
+      expect(await presence(names)).toEqual([true, true, false, true, false, true, false]);
+    });
+
+    it("may be of several spaces", async () => {
+      const elsewhere = { space: "layer", key: `${id}two` } as const;
+      await backend.apply([], [set("one"), { ...set("two"), at: elsewhere } as BackendChange]);
+      const asked = [...allOf(["two"]), elsewhere, ...allOf(["one"]), elsewhere];
+      expect(await backend.read(asked)).toEqual([
+        undefined,
+        '{"value":"two"}',
+        '{"value":"one"}',
+        '{"value":"two"}',
       ]);
     });
 
@@ -117,13 +124,13 @@ describeStores("the backend", (current) => {
         const expires = Date.now() - 10;
         // They are sent together, so that a server reads within the millisecond in which it writes.
         const [values] = await Promise.all([
-          backend.apply([], [set(name, expires)]).then(() => backend.read("record", keysOf([name]))),
-          backend.read("record", keysOf([name])).then((early) => expect(early).toEqual([undefined])),
+          backend.apply([], [set(name, expires)]).then(() => backend.read(allOf([name]))),
+          backend.read(allOf([name])).then((early) => expect(early).toEqual([undefined])),
         ]);
         expect(values).toEqual([undefined]);
         await backend.apply([], [set(name)]);
         await backend.apply([], [{ kind: "keep", at: { space: "record", key: `${id}${name}` }, expires }]);
-        expect(await backend.read("record", keysOf([name]))).toEqual([undefined]);
+        expect(await backend.read(allOf([name]))).toEqual([undefined]);
       }
     });
 
@@ -154,10 +161,10 @@ describeStores("the backend", (current) => {
         names.map((name) => set(name)),
       );
       const asked = names.flatMap((name) => [name, `${name}?`]);
-      expect(await backend.read("record", keysOf(asked))).toEqual(
+      expect(await backend.read(allOf(asked))).toEqual(
         names.flatMap((name) => [JSON.stringify({ value: name }), undefined]),
       );
-      expect(await backend.has("record", keysOf(asked))).toEqual(names.flatMap(() => [true, false]));
+      expect(await presence(asked)).toEqual(names.flatMap(() => [true, false]));
     });
 
     it("may be hundreds, or none", async () => {
@@ -166,10 +173,10 @@ describeStores("the backend", (current) => {
         [],
         names.map((name) => set(name)),
       );
-      const values = await backend.read("record", keysOf(names.toReversed()));
+      const values = await backend.read(allOf(names.toReversed()));
       expect(values).toEqual(names.toReversed().map((name) => JSON.stringify({ value: name })));
-      expect(await backend.read("record", [])).toEqual([]);
-      expect(await backend.has("record", [])).toEqual([]);
+      expect(await backend.read([])).toEqual([]);
+      expect(await presence([])).toEqual([]);
     });
   });
 
@@ -202,8 +209,8 @@ describeStores("the backend", (current) => {
       const read: string[] = [];
       const whileTrimmed: Backend = {
         ...backend,
-        async readIndex(name, page) {
-          const found = await backend.readIndex(name, page);
+        async range(name, page) {
+          const found = await backend.range(name, page);
           const members = found.map(({ member }) => member);
           read.push(...members);
           // Some that were read go, the last of them too, and some that were not.
@@ -233,7 +240,7 @@ describeStores("the backend", (current) => {
         const read = async (after: string | undefined, max = 3) => {
           const cursor = after === undefined ? undefined : { member: after, score };
           const page = { order, after: cursor, max } as const;
-          return (await backend.readIndex("after", page)).map(({ member }) => member);
+          return (await backend.range("after", page)).map(({ member }) => member);
         };
         const behind = (name: string) => all.slice(all.indexOf(name) + 1, all.indexOf(name) + 4);
         expect(await read(undefined, 5000)).toEqual(all);
@@ -255,16 +262,12 @@ describeStores("the backend", (current) => {
         members.map((member) => ({ kind: "add-member", index: "names", member, score: 0 })),
       );
       for (const order of ["lowest-first", "highest-first"] as const) {
-        const whole = await backend.readIndex("names", { order, max: 50 });
+        const whole = await backend.range("names", { order, max: 50 });
         expect(whole.map(({ member }) => member).toSorted()).toEqual(members.toSorted());
         for (const [position, after] of whole.entries()) {
-          expect(await backend.readIndex("names", { order, after, max: 50 })).toEqual(
-            whole.slice(position + 1),
-          );
+          expect(await backend.range("names", { order, after, max: 50 })).toEqual(whole.slice(position + 1));
           await backend.apply([], [{ kind: "remove-member", index: "names", member: after.member }]);
-          expect(await backend.readIndex("names", { order, after, max: 50 })).toEqual(
-            whole.slice(position + 1),
-          );
+          expect(await backend.range("names", { order, after, max: 50 })).toEqual(whole.slice(position + 1));
           await backend.apply([], [{ kind: "add-member", index: "names", ...after }]);
         }
       }

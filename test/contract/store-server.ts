@@ -146,18 +146,18 @@ export function storeServerContract(current: () => StoreServer): void {
     });
 
     it("extends a lease for its holder alone", async () => {
-      const { backend, leases } = await backendOf(current().url).open(current().url, { log: silentLog });
+      const { backend } = await backendOf(current().url).open(current().url, { log: silentLog });
       onTestFinished(() => backend.close());
       const name = freshId();
-      expect(await leases?.take(name, "one", leaseMs)).toBe(true);
-      expect(await leases?.renew(name, "two", 60_000)).toBe(false);
-      expect(await leases?.renew(name, "one", 60_000)).toBe(true);
+      expect(await backend.lease(name, "one", leaseMs)).toBe(true);
+      expect(await backend.lease(name, "two", 60_000)).toBe(false);
+      expect(await backend.lease(name, "one", 60_000)).toBe(true);
       await new Promise((resolve) => setTimeout(resolve, leaseMs));
-      expect(await leases?.take(name, "two", leaseMs)).toBe(false);
-      await leases?.release(name, "two");
-      expect(await leases?.take(name, "two", leaseMs)).toBe(false);
-      await leases?.release(name, "one");
-      expect(await leases?.take(name, "two", leaseMs)).toBe(true);
+      expect(await backend.lease(name, "two", leaseMs)).toBe(false);
+      await backend.lease(name, "two", "release");
+      expect(await backend.lease(name, "two", leaseMs)).toBe(false);
+      await backend.lease(name, "one", "release");
+      expect(await backend.lease(name, "two", leaseMs)).toBe(true);
     });
   });
 }

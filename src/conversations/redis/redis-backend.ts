@@ -7,6 +7,8 @@ import {
   type Backend,
   type BackendOptions,
   type OpenedBackend,
+  type ScannedKey,
+  type Space,
   expectKnownVersion,
   raisesVersion,
   reportVersion,
@@ -18,7 +20,6 @@ import {
   createBackgroundScrub,
   type ScrubServer,
 } from "../server-store.ts";
-import type { Leases } from "../leased-queue.ts";
 import { connectRedis, type RedisConnection, type RedisClient } from "./redis-connection.ts";
 import {
   applyScript,
@@ -93,20 +94,31 @@ async function openOn(connection: RedisConnection, options: BackendOptions): Pro
       watch.close();
       await close();
     },
-    ...createRedisReader(connection),
+    async read(addresses, what) {
+      const names = addresses.map(nameOfEntry);
+      if (names.length === 0) return [];
+      if (what === undefined)
+        return (await attempt(() => client.mGet(names))).map((value) => value ?? undefined);
+      // The client sends all commands at once.
+      const counts = await attempt(() => Promise.all(names.map((name) => client.exists(name))));
+      return counts.map((count) => (count === 1 ? "" : undefined));
+    },
     async apply(conditions, changes, resolves) {
       commits++;
       if (resolves !== "soon") durableCommits++;
       const input = toApplyInput(conditions, changes, systemClock.now());
       // A write without keys has nothing to check or change.
-      return input.keys.length === 0 ? -1 : Number(await attempt(() => run(applyScript, input)));
+      const unmet = input.keys.length === 0 ? -1 : Number(await attempt(() => run(applyScript, input)));
+      // The append-only file holds deleted values until it is rewritten.
+      if (resolves === "scrubbed") await scrubber.request();
+      return unmet;
     },
     async count(limits, changes) {
       commits++;
       const input = toCountInput(limits, changes);
       return toPassedLimit(await attempt(() => run(countScript, input)));
     },
-    async readIndex(name, page) {
+    async range(name, page) {
       const [key, { after, max, order }] = [nameOfIndex(name), page];
       if (after !== undefined)
         return toPage(await attempt(() => run(pageScript, toPageInput(key, page, after))));
@@ -114,35 +126,20 @@ async function openOn(connection: RedisConnection, options: BackendOptions): Pro
       const rows = await attempt(() => client.zRangeWithScores(key, 0, max - 1, options));
       return rows.map(({ value, score }) => ({ member: value, score }));
     },
-    keys: (space) => scan(connection, nameOfEntry({ space, key: "" })),
-    expiries: (space, keys) =>
-      attempt(() =>
-        Promise.all(
-          keys.map(async (key) => {
-            const ttlMs = await client.pTTL(nameOfEntry({ space, key }));
-            return ttlMs < 0 ? undefined : systemClock.now() + ttlMs;
-          }),
-        ),
-      ),
-    indexNames: () => scan(connection, nameOfIndex("")),
-    async sweep() {
+    scan: (what) => scan(connection, what),
+    lease: createRedisLeases(connection),
+    async look(sweepUntil) {
+      if (sweepUntil !== undefined) await scrubber.resume();
+      await watch.check();
       // Redis removes expired keys by itself.
-      await scrubber.resume();
-      return 0;
+      return { problems: [], swept: 0 };
     },
-    async scrub() {
-      // The append-only file holds deleted values until it is rewritten.
-      await scrubber.request();
-    },
-    writes: () => ({ commits, durableCommits, syncs: 0 }),
-    ping: watch.check,
-    problems: () => [],
   };
   return {
     backend,
     name,
     blobs: "entries",
-    leases: createRedisLeases(connection),
+    writes: () => ({ commits, durableCommits, syncs: 0 }),
     restored: undefined,
     async sizeBytes() {
       return Number(fieldOf(await attempt(() => client.info("memory")), "used_memory"));
@@ -151,21 +148,32 @@ async function openOn(connection: RedisConnection, options: BackendOptions): Pro
   };
 }
 
-/** The rest of each key that begins with `start`, once. */
-async function* scan({ attempt, client }: RedisConnection, start: string): AsyncGenerator<string> {
+async function* scan(
+  { attempt, client }: RedisConnection,
+  what: Space | "indexes",
+): AsyncGenerator<ScannedKey> {
+  const start = what === "indexes" ? nameOfIndex("") : nameOfEntry({ space: what, key: "" });
   // A scan may return a key twice while the server resizes its table.
   const seen = new Set<string>();
   let cursor = "0";
   do {
     const from = cursor;
     const page = await attempt(() => client.scan(from, { MATCH: `${start}*`, COUNT: 1000 }));
-    for (const key of page.keys.map((each) => each.slice(start.length))) {
-      if (!seen.has(key)) yield key;
-      seen.add(key);
+    const names = page.keys.filter((name) => !seen.has(name));
+    const ttls = await attempt(() => Promise.all(names.map((name) => client.pTTL(name))));
+    const now = systemClock.now();
+    for (const [at, name] of names.entries()) {
+      const ttl = ttls[at] ?? noTtl;
+      if (!seen.has(name) && ttl !== goneTtl)
+        yield { key: name.slice(start.length), expires: ttl === noTtl ? undefined : now + ttl };
+      seen.add(name);
     }
     cursor = page.cursor;
   } while (cursor !== "0");
 }
+
+/** What the server says about a key that does not expire, and about one that is gone. */
+const [noTtl, goneTtl] = [-1, -2];
 
 /** Writes the version into an empty store, and checks and raises it in another one. Returns what it was. */
 async function claimSchema(
@@ -257,50 +265,20 @@ function toSyncFinding({ appendonly, appendfsync, save }: Readonly<Record<string
   return appendfsync === "everysec" ? warning("Durability", text, remedy) : wrong("Durability", text, remedy);
 }
 
-/** Reads entries. */
-function createRedisReader({ attempt, client }: RedisConnection): Pick<Backend, "read" | "has"> {
-  return {
-    async read(space, keys) {
-      if (keys.length === 0) return [];
-      const values = await attempt(() => client.mGet(keys.map((key) => nameOfEntry({ space, key }))));
-      return values.map((value) => value ?? undefined);
-    },
-    // The client sends all commands at once.
-    has: (space, keys) =>
-      attempt(() =>
-        Promise.all(keys.map(async (key) => (await client.exists(nameOfEntry({ space, key }))) === 1)),
-      ),
-  };
-}
-
-const takeSource = `
+const leaseSource = `
 local held = redis.call('GET', KEYS[1])
 if held and held ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1`;
 
-const renewSource = `
-if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-return 0`;
-
 /** Keeps each lease in a key that names the holder and expires by itself. */
-function createRedisLeases(connection: RedisConnection): Leases {
-  const { attempt } = connection;
-  const keyOf = (name: string) => `parley:lease::${name}`;
-  return {
-    async take(name, holder, ttlMs) {
-      const input = { keys: [keyOf(name)], arguments: [holder, String(ttlMs)] };
-      return Number(await attempt(() => connection.client.eval(takeSource, input))) === 1;
-    },
-    async renew(name, holder, ttlMs) {
-      const input = { keys: [keyOf(name)], arguments: [holder, String(ttlMs)] };
-      return Number(await attempt(() => connection.client.eval(renewSource, input))) === 1;
-    },
-    async release(name, holder) {
-      await attempt(() =>
-        connection.client.eval(deleteIfSource, { keys: [keyOf(name)], arguments: [holder] }),
-      );
-    },
+function createRedisLeases({ attempt, client }: RedisConnection): Backend["lease"] {
+  return async (name, holder, ttlMs) => {
+    const keys = [`parley:lease::${name}`];
+    const isRelease = ttlMs === "release";
+    const input = { keys, arguments: isRelease ? [holder] : [holder, String(ttlMs)] };
+    const source = isRelease ? deleteIfSource : leaseSource;
+    return Number(await attempt(() => client.eval(source, input))) === 1;
   };
 }
 

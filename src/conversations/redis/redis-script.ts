@@ -138,7 +138,7 @@ export const applyScript = toScript(applySource);
 /** The Lua script for `Backend.count`. */
 export const countScript = toScript(countSource);
 
-/** The Lua script for a page of `Backend.readIndex` that goes on after a member. */
+/** The Lua script for a page of `Backend.range` that goes on after a member. */
 export const pageScript = toScript(pageSource);
 
 /** The keys and arguments of a script. */

@@ -160,15 +160,8 @@ export function createSqlEngine(dialect: SqlDialect, host: SqlHost) {
     });
 
   return {
-    read: (space, keys) =>
-      host.readValues(
-        keys.map((key) => ({ space, key })),
-        statements.read,
-      ),
-    async has(space, keys) {
-      const addresses = keys.map((key) => ({ space, key }));
-      return (await host.readValues(addresses, statements.has)).map((value) => value !== undefined);
-    },
+    read: (addresses, what) =>
+      host.readValues(addresses, what === "presence" ? statements.presence : statements.read),
     apply,
     count: (limits, changes) =>
       host.write<PassedLimit | undefined>({
@@ -181,22 +174,29 @@ export function createSqlEngine(dialect: SqlDialect, host: SqlHost) {
           return passed;
         },
       }),
-    async readIndex(name, { order, after = { score: startOf[order], member: "" }, max }) {
+    async range(name, { order, after = { score: startOf[order], member: "" }, max }) {
       const statement = statements.ofIndexes[tableOf(name)][order];
       const rows = await host.read({ statement, rows: [[name, after.score, after.member, max]] });
       return rows.map(([member, score]): IndexMember => ({ member: String(member), score: Number(score) }));
     },
-    async *keys(space) {
-      for await (const { key } of scan(space)) yield key;
+    async *scan(what) {
+      for (let last = ""; ;) {
+        const rows = await host.read(
+          what === "indexes"
+            ? { statement: statements.names, rows: [[last]] }
+            : { statement: statements.scan, rows: [[what, last]] },
+        );
+        for (const [key, ttl] of rows)
+          yield {
+            key: String(key),
+            expires: ttl === null || ttl === undefined ? undefined : host.sinceMs() + Number(ttl),
+          };
+        if (rows.length < pageSize) return;
+        last = String(rows.at(-1)?.[0]);
+      }
     },
-    async expiries(space, keys) {
-      const rows = await host.read({ statement: statements.expiry, rows: keys.map((key) => [space, key]) });
-      return keys.map((_, at) => toExpires(rows[at]?.[0]));
-    },
-    async *indexNames() {
-      for (const [name] of await host.read({ statement: statements.names, rows: [[]] })) yield String(name);
-    },
-    async sweep(before) {
+    /** Removes what has expired until a time (Unix ms), and returns how many entries. */
+    async sweep(before: number) {
       // Each batch joins its own transaction, so that other work runs between the batches of a long sweep.
       for (let total = 0; ;) {
         const removed = await sweepSome(before);
@@ -204,20 +204,7 @@ export function createSqlEngine(dialect: SqlDialect, host: SqlHost) {
         if (removed < sweepBatch) return total;
       }
     },
-  } satisfies Partial<Backend>;
-
-  function toExpires(ttl: unknown): number | undefined {
-    return ttl === null || ttl === undefined ? undefined : host.sinceMs() + Number(ttl);
-  }
-
-  async function* scan(space: string) {
-    for (let last = ""; ;) {
-      const rows = await host.read({ statement: statements.scan, rows: [[space, last]] });
-      for (const [key, ttl] of rows) yield { key: String(key), expires: toExpires(ttl) };
-      if (rows.length < pageSize) return;
-      last = String(rows.at(-1)?.[0]);
-    }
-  }
+  } satisfies Partial<Backend> & { sweep(before: number): Promise<number> };
 }
 
 /** The table of an index. Indexes that are seldom read in order are not kept in order. */

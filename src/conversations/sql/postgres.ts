@@ -17,7 +17,6 @@ import {
   type ScrubServer,
   watchServer,
 } from "../server-store.ts";
-import type { Leases } from "../leased-queue.ts";
 import {
   type PostgresConnection,
   connectPostgres,
@@ -95,17 +94,22 @@ async function openOn(connection: PostgresConnection, options: BackendOptions): 
 
   const backend: Backend = {
     ...engine,
-    async sweep(before) {
-      await scrubber.resume();
-      return await engine.sweep(before);
+    async apply(conditions, changes, resolves) {
+      const unmet = await engine.apply(conditions, changes, resolves);
+      if (resolves === "scrubbed") await scrubber.request();
+      return unmet;
     },
-    scrub: () => scrubber.request(),
-    writes: () => ({ commits: writer.commits, durableCommits: writer.commits, syncs: 0 }),
-    async ping() {
+    lease: createPostgresLeases(connection),
+    async look(sweepUntil) {
+      let swept = 0;
+      if (sweepUntil !== undefined) {
+        await scrubber.resume();
+        swept = await engine.sweep(sweepUntil);
+      }
       await watch.check();
       if (isInDoubt) await engine.apply([], []);
+      return { problems: [], swept };
     },
-    problems: () => [],
     async close() {
       watch.close();
       await connection.close();
@@ -115,7 +119,7 @@ async function openOn(connection: PostgresConnection, options: BackendOptions): 
     backend,
     name,
     blobs: "entries",
-    leases: createPostgresLeases(connection),
+    writes: () => ({ commits: writer.commits, durableCommits: writer.commits, syncs: 0 }),
     restored: undefined,
     async sizeBytes() {
       const [row] = await attempt(() =>
@@ -131,47 +135,34 @@ async function openOn(connection: PostgresConnection, options: BackendOptions): 
   };
 }
 
-/** If a crash of the server undoes a renewal, the lease ends earlier, which harms nobody. */
-const withoutWaiting = "set_config('synchronous_commit', 'off', true) IS NOT NULL";
-
 /** Keeps each lease in a row, which expires by the database's clock. */
 function createPostgresLeases({
   schema,
   attempt,
   withClient,
-}: Pick<PostgresConnection, "schema" | "attempt" | "withClient">): Leases {
+}: Pick<PostgresConnection, "schema" | "attempt" | "withClient">): Backend["lease"] {
   const leases = `${quoteSchema(schema)}.leases`;
   const change = async (text: string, values: readonly unknown[]): Promise<boolean> =>
     attempt(async () => {
       const { rowCount } = await withClient((client) => client.query(text, [...values]));
       return rowCount === 1;
     });
-  const end = "clock_timestamp() + $3 * interval '1 millisecond'";
-  return {
-    take: (name, holder, ttlMs) =>
-      change(
-        // It is looked up first, because a failed attempt to insert would lock the holder's row.
-        `INSERT INTO ${leases} AS held (name, holder, expires)
-         SELECT $1, $2, ${end}
-         WHERE NOT EXISTS (
-           SELECT FROM ${leases} WHERE name = $1 AND holder <> $2 AND expires > clock_timestamp())
-         ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires = excluded.expires
-         WHERE held.holder = excluded.holder OR held.expires <= clock_timestamp()`,
-        [name, holder, ttlMs],
-      ),
-    renew: (name, holder, ttlMs) =>
-      change(
-        `UPDATE ${leases} SET expires = ${end}
-         WHERE name = $1 AND holder = $2 AND expires > clock_timestamp() AND ${withoutWaiting}`,
-        [name, holder, ttlMs],
-      ),
-    async release(name, holder) {
-      await change(`DELETE FROM ${leases} WHERE name = $1 AND holder = $2 AND ${withoutWaiting}`, [
-        name,
-        holder,
-      ]);
-    },
-  };
+  // If a crash of the server undoes one of these, the lease ends earlier or later, which harms nobody.
+  const withoutWaiting = "set_config('synchronous_commit', 'off', true) IS NOT NULL";
+  const isOver = "expires <= clock_timestamp()";
+  return (name, holder, ttlMs) =>
+    ttlMs === "release"
+      ? change(`DELETE FROM ${leases} WHERE name = $1 AND holder = $2 AND ${withoutWaiting}`, [name, holder])
+      : change(
+          // It is looked up first, because a failed attempt to insert would lock the holder's row.
+          `INSERT INTO ${leases} AS held (name, holder, expires)
+           SELECT $1, $2, clock_timestamp() + $3 * interval '1 millisecond'
+           WHERE NOT EXISTS (SELECT FROM ${leases} WHERE name = $1 AND holder <> $2 AND NOT ${isOver})
+           ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires = excluded.expires
+           WHERE CASE WHEN held.${isOver} THEN true
+             ELSE held.holder = excluded.holder AND ${withoutWaiting} END`,
+          [name, holder, ttlMs],
+        );
 }
 
 /** The Unix ms of the database's clock, by which entries expire for every process. */

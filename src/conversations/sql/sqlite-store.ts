@@ -34,8 +34,8 @@ export const sqliteStore: StoreBackend = {
       backend,
       name: `SQLite file ${file}`,
       blobs: { folder },
-      leases: undefined,
       restored: backend.restored,
+      writes: backend.writes,
       sizeBytes: () => sizeOfFiles([file, `${file}-wal`]),
       backup: (target) =>
         backUpFiles({

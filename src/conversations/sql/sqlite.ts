@@ -54,7 +54,10 @@ export interface SqliteBackend extends Backend {
   copyTo(file: string): Promise<void>;
   /** Present for a week after a backup was restored. */
   readonly restored: RestoredStore | undefined;
+  readonly writes: () => WriteCounts;
 }
+
+const damagedFile = "the file is damaged: see the log, and restore a backup";
 
 /**
  * Opens the embedded backend: one file in WAL mode that only its owner can read. Every write is on disk
@@ -132,29 +135,39 @@ export function openSqliteBackend(file: string, options: Partial<BackendOptions>
     sinceMs: () => 0,
   });
 
+  const scrub = (): void => {
+    guard(() => compact(database));
+    const outcome = guard(() => database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get());
+    if (outcome?.["busy"] !== 0) {
+      throw new ParleyError(
+        "store-unavailable",
+        `deleted data is still in ${file}-wal: another program is reading the store, try again when it has ended`,
+        { detail: { file } },
+      );
+    }
+  };
+
   return {
     ...engine,
-    async *indexNames() {
-      for await (const name of engine.indexNames()) if (name !== fileMarks) yield name;
+    async apply(conditions, changes, resolves) {
+      const unmet = await engine.apply(conditions, changes, resolves);
+      if (resolves === "scrubbed") scrub();
+      return unmet;
     },
-    async scrub() {
-      await flush();
-      guard(() => compact(database));
-      const outcome = guard(() => database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get());
-      if (outcome?.["busy"] !== 0) {
-        throw new ParleyError(
-          "store-unavailable",
-          `deleted data is still in ${file}-wal: another program is reading the store, try again when it has ended`,
-          { detail: { file } },
-        );
-      }
+    async *scan(what) {
+      for await (const found of engine.scan(what))
+        if (what !== "indexes" || found.key !== fileMarks) yield found;
     },
-    async ping() {
+    // No other process runs turns on the file.
+    lease: async () => true,
+    async look(sweepUntil) {
+      const swept = sweepUntil === undefined ? 0 : await engine.sweep(sweepUntil);
+      if (isDamaged) return { problems: [damagedFile], swept };
       guard(() => database.prepare("SELECT 1 FROM entries LIMIT 1").get());
       await expectRoom(file);
+      return { problems: [], swept };
     },
     writes: () => group.counts,
-    problems: () => (isDamaged ? ["the file is damaged: see the log, and restore a backup"] : []),
     restored,
     async copyTo(target) {
       await flush();
@@ -312,7 +325,7 @@ function createGroupCommit(database: DatabaseSync, run: (step: Step) => Outcome)
   return {
     counts: counts as WriteCounts,
     commit(writes: readonly SqlWrite[]): readonly unknown[] {
-      const isDurable = writes.some(({ resolves }) => resolves === "durable");
+      const isDurable = writes.some(({ resolves }) => resolves !== "soon");
       database.exec(`PRAGMA synchronous = ${isDurable ? "FULL" : "NORMAL"}`);
       begin.run();
       try {

@@ -135,14 +135,13 @@ export function createStatements(
 
   return {
     read: toSelection(`SELECT ${ofWanted("value")} FROM ${addresses} ${inOrder}`, "rows"),
-    has: toSelection(`SELECT ${ofWanted("''")} FROM ${addresses} ${inOrder}`, "rows"),
+    presence: toSelection(`SELECT ${ofWanted("''")} FROM ${addresses} ${inOrder}`, "rows"),
     /** Whether each entry has a value: null without an entry. */
     compare: toSelection(
       `SELECT ${ofWanted("must_be IS NULL OR value = must_be")}
        FROM ${rows({ ...address, must_be: "text" })} ${inOrder}`,
       "rows",
     ),
-    expiry: toSelection(`SELECT ${ofWanted(`expires - ${since}`)} FROM ${rows(address)} ${inOrder}`, "rows"),
     set: toChange(
       `INSERT INTO ${entries} (${space}, key, value, expires)
        SELECT space, key, value, ${since} + ttl
@@ -157,7 +156,11 @@ export function createStatements(
       `SELECT key, expires - ${since} FROM ${entries}
        WHERE ${space} = ${text(1)} AND key > ${text(2)} AND ${isAlive} ORDER BY key LIMIT ${pageSize}`,
     ),
-    names: toSelection(`SELECT ranking FROM ${tables.rankings} UNION SELECT ranking FROM ${tables.counts}`),
+    names: toSelection(
+      `SELECT ranking FROM (SELECT ranking FROM ${tables.rankings} WHERE ranking > ${text(1)}
+         UNION SELECT ranking FROM ${tables.counts} WHERE ranking > ${text(1)}) AS names
+       ORDER BY ranking LIMIT ${pageSize}`,
+    ),
     sweep: toChange(dialect.sweep(sweepBatch)),
     ofIndexes: { rankings: ofTable("rankings"), counts: ofTable("counts") },
   };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { addChecksum, checkChecksum } from "../../../src/conversations/encryption.ts";
 import { createKeyValueStore } from "../../../src/conversations/key-value.ts";
-import type { Backend, Space } from "../../../src/conversations/backend.ts";
+import type { Backend, EntryAddress } from "../../../src/conversations/backend.ts";
 
 const at = { space: "record", key: "k" } as const;
 const text = '{"value":{"name":"Ann","count":12}}';
@@ -9,7 +9,7 @@ const text = '{"value":{"name":"Ann","count":12}}';
 /** Makes a store that holds one value under every key. */
 function storeOf(stored: string) {
   const backend = {
-    read: async (_: Space, keys: readonly string[]) => keys.map(() => stored),
+    read: async (addresses: readonly EntryAddress[]) => addresses.map(() => stored),
   };
   return createKeyValueStore(backend as unknown as Backend);
 }

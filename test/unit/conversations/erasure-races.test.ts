@@ -36,10 +36,11 @@ function withLook(sqlite: SqliteBackend, when: "before" | "after", work: () => P
   };
   return {
     ...sqlite,
-    async has(space, keys) {
-      if (space === "id" && when === "before") await once();
-      const known = await sqlite.has(space, keys);
-      if (space === "id" && when === "after") await once();
+    async read(addresses, what) {
+      const isLook = what === "presence" && addresses[0]?.space === "id";
+      if (isLook && when === "before") await once();
+      const known = await sqlite.read(addresses, what);
+      if (isLook && when === "after") await once();
       return known;
     },
   };

@@ -74,7 +74,7 @@ function openProcess(world: World): Inbox {
     ...backend,
     read: (...given) => step(() => backend.read(...given)),
     apply: (...given) => step(() => backend.apply(...given)),
-    readIndex: (...given) => step(() => backend.readIndex(...given)),
+    range: (...given) => step(() => backend.range(...given)),
   };
   return createInbox({
     store: createKeyValueStore(shaky),
@@ -294,7 +294,7 @@ describe("everything that may happen to events, in random orders", () => {
     await steps.run(settle().then((open) => (left = open)));
     expect(left, "open for ever").toEqual({ open: [], openHere: [] });
     for (const index of [indexes.openEvents, indexes.openEventsIn(conversationId)])
-      expect(await backend.readIndex(index, { order: "lowest-first", max: 9 })).toEqual([]);
+      expect(await backend.range(index, { order: "lowest-first", max: 9 })).toEqual([]);
 
     let records: readonly InboxRecord[] = [];
     await steps.run(inbox.read([...seen.words.keys()]).then((read) => (records = read)));

@@ -49,15 +49,12 @@ describe("an erasure during which the store fails once", () => {
           isFailing = undefined;
           return await unavailable();
         }
-        return await sqlite.apply(conditions, changes, resolves);
-      },
-      async scrub() {
-        if (isScrubFailing) {
+        if (resolves === "scrubbed" && isScrubFailing) {
           isScrubFailing = false;
           return await unavailable();
         }
-        scrubs++;
-        await sqlite.scrub();
+        if (resolves === "scrubbed") scrubs++;
+        return await sqlite.apply(conditions, changes, resolves);
       },
     };
     const store = createKeyValueStore(backend);

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../src/core/errors.ts";
-import { createLeasedQueue, type Leases } from "../../../src/conversations/leased-queue.ts";
+import type { Backend } from "../../../src/conversations/backend.ts";
+import { createLeasedQueue } from "../../../src/conversations/leased-queue.ts";
 import { createManualClock, type ManualClock } from "../../support/manual-clock.ts";
 import { silentLog } from "../../support/silent-log.ts";
 
@@ -13,40 +14,28 @@ beforeEach(() => {
 /** Makes a lease service in memory that can fail, and that counts renewals. */
 function createFakeLeases() {
   const held = new Map<string, { holder: string; until: number }>();
-  const state = { isDown: false, renewals: 0 };
+  const state = { isDown: false, renewals: 0, answered: Promise.resolve() };
   const find = (name: string) => {
     const lease = held.get(name);
     return lease !== undefined && lease.until > clock.monotonic() ? lease : undefined;
   };
-  const check = () => {
+  const lease: Backend["lease"] = async (name, holder, ttl) => {
+    const of = find(name)?.holder;
+    if (of === holder && ttl !== "release") state.renewals++;
     if (state.isDown) throw new ParleyError("store-unavailable", "down");
+    if (of !== undefined && of !== holder) return false;
+    if (ttl === "release") return held.delete(name);
+    held.set(name, { holder, until: clock.monotonic() + ttl });
+    await state.answered;
+    return true;
   };
-  const leases: Leases = {
-    async take(name, holder, ttl) {
-      check();
-      if (find(name) !== undefined) return false;
-      held.set(name, { holder, until: clock.monotonic() + ttl });
-      return true;
-    },
-    async renew(name, holder, ttl) {
-      state.renewals++;
-      check();
-      if (find(name)?.holder !== holder) return false;
-      held.set(name, { holder, until: clock.monotonic() + ttl });
-      return true;
-    },
-    async release(name, holder) {
-      check();
-      if (find(name)?.holder === holder) held.delete(name);
-    },
-  };
-  return { leases, held, state };
+  return { lease, held, state };
 }
 
 describe("the leased queue", () => {
   it("releases the lease, also after failed work", async () => {
-    const { leases, held } = createFakeLeases();
-    const queue = createLeasedQueue({ leases, log: silentLog, clock, ttlMs });
+    const { lease, held } = createFakeLeases();
+    const queue = createLeasedQueue({ lease, log: silentLog, clock, ttlMs });
     await expect(queue.run("c", async () => Promise.reject(new Error("broken turn")))).rejects.toThrow(
       "broken turn",
     );
@@ -54,8 +43,8 @@ describe("the leased queue", () => {
   });
 
   it("renews the lease while the work runs, and no longer", async () => {
-    const { leases, state } = createFakeLeases();
-    const queue = createLeasedQueue({ leases, log: silentLog, clock, ttlMs });
+    const { lease, state } = createFakeLeases();
+    const queue = createLeasedQueue({ lease, log: silentLog, clock, ttlMs });
     const gate = Promise.withResolvers<void>();
     const run = queue.run("c", async (signal) => {
       await gate.promise;
@@ -71,8 +60,8 @@ describe("the leased queue", () => {
   });
 
   it("survives a short outage, and aborts the work when the lease expires in a long one", async () => {
-    const { leases, state } = createFakeLeases();
-    const queue = createLeasedQueue({ leases, log: silentLog, clock, ttlMs });
+    const { lease, state } = createFakeLeases();
+    const queue = createLeasedQueue({ lease, log: silentLog, clock, ttlMs });
     const gate = Promise.withResolvers<void>();
     let signal: AbortSignal | undefined;
     const run = queue.run("c", async (given) => {
@@ -93,8 +82,8 @@ describe("the leased queue", () => {
   });
 
   it("aborts the work when another holder has the lease, and leaves that lease alone", async () => {
-    const { leases, held } = createFakeLeases();
-    const queue = createLeasedQueue({ leases, log: silentLog, clock, ttlMs });
+    const { lease, held } = createFakeLeases();
+    const queue = createLeasedQueue({ lease, log: silentLog, clock, ttlMs });
     const gate = Promise.withResolvers<void>();
     let signal: AbortSignal | undefined;
     const run = queue.run("c", async (given) => {
@@ -110,18 +99,40 @@ describe("the leased queue", () => {
     expect(held.get("c")?.holder).toBe("another");
   });
 
+  it("aborts the work when the response to a renewal comes after the lease would have ended", async () => {
+    const { lease, state } = createFakeLeases();
+    const queue = createLeasedQueue({ lease, log: silentLog, clock, ttlMs });
+    const [gate, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let signal: AbortSignal | undefined;
+    state.answered = clock.sleep(50);
+    const run = queue.run("c", async (given) => {
+      signal = given;
+      await gate.promise;
+    });
+    await clock.advance(60);
+    // Another process may have had it between the end of the lease and the renewal.
+    state.answered = answered.promise;
+    await clock.advance(ttlMs - 40);
+    expect(signal?.aborted).toBe(false);
+    answered.resolve();
+    await clock.advance(1);
+    expect(signal?.aborted).toBe(true);
+    gate.resolve();
+    await run;
+  });
+
   it("reports an outage before the work begins", async () => {
-    const { leases, state } = createFakeLeases();
+    const { lease, state } = createFakeLeases();
     state.isDown = true;
-    const queue = createLeasedQueue({ leases, log: silentLog, clock, ttlMs });
+    const queue = createLeasedQueue({ lease, log: silentLog, clock, ttlMs });
     const work = vi.fn<() => Promise<void>>();
     await expect(queue.run("c", work)).rejects.toMatchObject({ code: "store-unavailable" });
     expect(work).not.toHaveBeenCalled();
   });
 
   it("returns at once when another process has the conversation, but waits for its own work", async () => {
-    const { leases, held } = createFakeLeases();
-    const queue = createLeasedQueue({ leases, log: silentLog, clock, ttlMs });
+    const { lease, held } = createFakeLeases();
+    const queue = createLeasedQueue({ lease, log: silentLog, clock, ttlMs });
     const steps: string[] = [];
     const first = queue.run("c", async () => {
       await clock.sleep(100);
@@ -138,8 +149,8 @@ describe("the leased queue", () => {
   });
 
   it("once closed, lets running work continue and rejects waiting work", async () => {
-    const { leases, held } = createFakeLeases();
-    const queue = createLeasedQueue({ leases, log: silentLog, clock, ttlMs });
+    const { lease, held } = createFakeLeases();
+    const queue = createLeasedQueue({ lease, log: silentLog, clock, ttlMs });
     held.set("taken", { holder: "another", until: clock.monotonic() + 60_000 });
     const running = queue.run("c", async () => {
       await clock.sleep(500);

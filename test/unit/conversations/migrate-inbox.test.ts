@@ -162,10 +162,10 @@ describe("the inbox of a store of version 4", () => {
   async function stored(): Promise<unknown> {
     const found: [string, unknown][] = [];
     for (const space of ["inbox", "turn", "slot", "id", "head", "meta"] as const)
-      for await (const key of backend.keys(space))
+      for await (const { key } of backend.scan(space))
         found.push([`${space} ${key}`, await store.get<Json>(space, key)]);
-    for await (const index of backend.indexNames()) {
-      const members = await backend.readIndex(index, { order: "lowest-first", max: 99 });
+    for await (const { key: index } of backend.scan("indexes")) {
+      const members = await backend.range(index, { order: "lowest-first", max: 99 });
       if (members.length > 0) found.push([`index ${index}`, members.map(({ member }) => member).toSorted()]);
     }
     return Object.fromEntries(found.toSorted(([a], [b]) => (a < b ? -1 : 1)));

@@ -27,9 +27,9 @@ function openCountingStore() {
   const read = { count: 0 };
   const backend: Backend = {
     ...sqlite,
-    read(space, keys) {
-      read.count += keys.length;
-      return sqlite.read(space, keys);
+    read(addresses, what) {
+      read.count += what === "presence" ? 0 : addresses.length;
+      return sqlite.read(addresses, what);
     },
   };
   const store = createKeyValueStore(backend);

@@ -19,8 +19,8 @@ function withStaleReads(sqlite: SqliteBackend) {
   const state = { isStale: false };
   const backend: Backend = {
     ...sqlite,
-    read: async (space, keys) => (state.isStale ? keys.map(() => undefined) : await sqlite.read(space, keys)),
-    has: async (space, keys) => (state.isStale ? keys.map(() => false) : await sqlite.has(space, keys)),
+    read: async (addresses, what) =>
+      state.isStale ? addresses.map(() => undefined) : await sqlite.read(addresses, what),
   };
   return { backend, state };
 }

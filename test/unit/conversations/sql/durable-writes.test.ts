@@ -56,5 +56,5 @@ it("lets a write that fails take no other with it", async () => {
     backend.apply([at("a")], [set("b")]),
   ]);
   expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
-  expect(await backend.read("record", ["a", "half", "b"])).toEqual(["{}", undefined, undefined]);
+  expect(await backend.read(["a", "half", "b"].map(at))).toEqual(["{}", undefined, undefined]);
 });
