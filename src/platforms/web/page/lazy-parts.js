@@ -77,7 +77,7 @@ export const PendingFiles = lazy(() => import("./pending-files.js"), "PendingFil
   styles: ["pending-files"],
 });
 export const SettingsPanel = lazy(() => import("./settings.js"), "SettingsPanel", {
-  styles: ["settings", "account"],
+  styles: ["settings"],
 });
 export const SearchDialog = lazy(searchDialog, "SearchDialog", { styles: ["search"] });
 export const ShortcutsDialog = lazy(searchDialog, "ShortcutsDialog", { styles: ["shortcuts"] });
@@ -87,7 +87,7 @@ export const Suggestions = lazy(suggestions, "Suggestions");
 export const Usage = lazy(suggestions, "Usage");
 export const RecorderBar = lazy(() => import("./recorder.js"), "RecorderBar", { styles: ["recorder"] });
 export const Lightbox = lazy(() => import("./lightbox.js"), "Lightbox", { styles: ["lightbox"] });
-export const Preview = lazy(() => import("./lightbox.js"), "Preview", { styles: ["preview"] });
+export const Preview = lazy(() => import("./lightbox.js"), "Preview", { styles: ["lightbox"] });
 export const ChatMenu = lazy(chatMenu, "ChatMenu", { styles: ["chat-menu"] });
 export const AccountItems = lazy(() => import("./account-menu.js"), "AccountItems", {
   styles: ["account-menu"],
