@@ -24,14 +24,14 @@ import {
   type ConfiguredBudgets,
   createPersonOverview,
 } from "./access/budgets.ts";
-import { createPress } from "./actions/press.ts";
+import { createPress } from "./actions/take-press.ts";
 import { createConversationHistory } from "./conversation-history.ts";
 import { createMessageChanges } from "./scheduling/message-changes.ts";
 import { createEventIntake, type IntakeLimits } from "./scheduling/event-intake.ts";
 import { createTurnLoop, type TurnLoop } from "./scheduling/turn-loop.ts";
 import { createAttemptRunner } from "./scheduling/run-attempt.ts";
 import { createSteering } from "./scheduling/steer-turn.ts";
-import { createLayeredSettings } from "./settings/layered-settings.ts";
+import { createLayeredSettings } from "./settings/settings-in-force.ts";
 import type { DeploymentChat } from "./settings/settings-reader.ts";
 import { createTokenFactors } from "./turn/context-window.ts";
 import { createPlacing } from "./scheduling/place-message.ts";

@@ -30,7 +30,7 @@ import type { Log, Meter } from "../../core/telemetry.ts";
 import { longestAudioSeconds } from "../../media/recordings/longest-audio.ts";
 import { endOfUtcDay, endOfUtcMonth, toUtcDay, toUtcMonth } from "../../support/clock.ts";
 import { createSettlement } from "../../support/settle-calls.ts";
-import type { LayeredSettings } from "../settings/layered-settings.ts";
+import type { LayeredSettings } from "../settings/settings-in-force.ts";
 import { createRecent } from "../../support/recent.ts";
 import { budgetNotice } from "../../core/error-messages.ts";
 import type { ReplyAddress } from "../../core/events.ts";

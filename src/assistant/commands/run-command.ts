@@ -14,7 +14,7 @@ import { translate } from "../../words/translate.ts";
 import { toLanguage } from "../../words/languages.ts";
 import { isOutage, throwIfAbandoned, type TurnDependencies } from "../turn/turn.ts";
 import { toCallQuestion, type CommandRun } from "./command-run.ts";
-import { createCommandServices } from "./command-services.ts";
+import { createCommandServices } from "./offer-services.ts";
 import { unknownCommand } from "../../support/text.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { Receiver } from "@slack/bolt";
+import type { Receiver as BoltReceiver } from "@slack/bolt";
 import type { Clock } from "../../../core/clock.ts";
 import { codeOf } from "../../../core/errors.ts";
 import type { PlatformHealth } from "../../../core/platform.ts";
@@ -14,7 +14,7 @@ export interface ConnectionOptions {
    * Makes the app that handles what the receiver gets. This is called once, before anything is delivered.
    * @throws ParleyError `platform-unauthorized`, `platform-unreachable`
    */
-  readonly createApp: (receiver: Receiver) => Promise<DurableApp>;
+  readonly createApp: (receiver: BoltReceiver) => Promise<DurableApp>;
 }
 
 /** A connection delivers Slack's events to the bot. */

@@ -1,7 +1,7 @@
 import {
   App,
   type AuthorizeResult,
-  type Receiver,
+  type Receiver as BoltReceiver,
   type ReceiverEvent,
   LogLevel,
   type Logger,
@@ -15,7 +15,7 @@ import type { Log } from "../../../core/telemetry.ts";
 
 interface DurableAppOptions {
   readonly bolt: Bolt;
-  readonly receiver: Receiver;
+  readonly receiver: BoltReceiver;
   /** Returns what listeners find in their context. Where it rejects, Slack delivers the event again. */
   readonly authorize: (body: Readonly<Record<string, unknown>>) => Promise<AuthorizeResult>;
   readonly clock: Clock;
@@ -27,7 +27,7 @@ interface DurableAppOptions {
  */
 export class DurableApp extends App {
   readonly #closing = new AbortController();
-  readonly #intake: ReturnType<typeof createEventIntake>;
+  readonly #late: ReturnType<typeof createLateAcks>;
 
   constructor({ bolt, receiver, authorize, clock }: DurableAppOptions) {
     super({
@@ -37,7 +37,7 @@ export class DurableApp extends App {
       clientOptions: bolt.clientOptions(),
       logger: bolt.logger,
     });
-    this.#intake = createEventIntake((event) => super.processEvent(event), this.#closing.signal, clock);
+    this.#late = createLateAcks((event) => super.processEvent(event), this.#closing.signal, clock);
     // The error is thrown again, so that an event that a listener could not accept is not acknowledged.
     this.error(async (error) => {
       throw error.original ?? error;
@@ -45,7 +45,7 @@ export class DurableApp extends App {
   }
 
   override processEvent(event: ReceiverEvent): Promise<void> {
-    return this.#intake.processEvent(event);
+    return this.#late.processEvent(event);
   }
 
   /** Refuses events from now on. Slack delivers them to another connection, or later. */
@@ -55,12 +55,12 @@ export class DurableApp extends App {
 
   /** Resolves when nothing is in flight, after 2.5 seconds at the latest. */
   whenHandled(): Promise<void> {
-    return this.#intake.whenHandled();
+    return this.#late.whenHandled();
   }
 
   /** Does the same for commands and clicks alone, which Slack delivers once. */
   whenCallsHandled(): Promise<void> {
-    return this.#intake.whenCallsHandled();
+    return this.#late.whenCallsHandled();
   }
 }
 
@@ -72,7 +72,7 @@ const maxHandlingMs = 2500;
  * delivers the event again.
  * @param closing refuses events once it is aborted
  */
-export function createEventIntake(
+export function createLateAcks(
   handle: (event: ReceiverEvent) => Promise<void>,
   closing: AbortSignal,
   clock: Clock = systemClock,

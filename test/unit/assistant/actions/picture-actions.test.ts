@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createDoubleClicks } from "../../../../src/assistant/actions/press.ts";
+import { createDoubleClicks } from "../../../../src/assistant/actions/take-press.ts";
 import type { Actor } from "../../../../src/core/access.ts";
 import type { CommandCall } from "../../../../src/core/events.ts";
 import type { ActionCall, PressResult, ReplyAction } from "../../../../src/core/press.ts";

@@ -2,7 +2,7 @@ import type { ReceiverEvent } from "@slack/bolt";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { IncomingMessage } from "../../../../src/core/events.ts";
-import { createEventIntake } from "../../../../src/platforms/slack/transport/durable-app.ts";
+import { createLateAcks } from "../../../../src/platforms/slack/transport/durable-app.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import type { Person } from "../../../simulators/slack/person.ts";
 import { createManualClock } from "../../../support/manual-clock.ts";
@@ -245,7 +245,7 @@ describe("event intake", () => {
     const acks: unknown[] = [];
     const closing = new AbortController();
     const clock = createManualClock();
-    const intake = createEventIntake(handle, closing.signal, clock);
+    const intake = createLateAcks(handle, closing.signal, clock);
     const send = (body: Record<string, unknown>): Promise<void> =>
       intake.processEvent({
         body,
