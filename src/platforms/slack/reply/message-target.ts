@@ -30,8 +30,6 @@ interface MessageTargetOptions {
   readonly removeMessages: (refs: readonly MessageRef[]) => Promise<void>;
   readonly identity: Pick<Identity, "userId">;
   readonly address: SlackAddress;
-  /** Returns those of these messages that show other open turns of the conversation. */
-  readonly otherTurnsShow: (refs: readonly MessageRef[]) => Promise<readonly MessageRef[]>;
   /** An earlier process may have posted messages of this reply. */
   readonly isResumed: boolean;
   readonly sessions: ReturnType<typeof createSessions>;

@@ -12,7 +12,6 @@ import { retryPlatformCall } from "../../delivery/receive-patiently.ts";
 import {
   parseMessageRef,
   toConversationId,
-  toMessageKey,
   toReplyAddress,
   toThreadAddress,
   type SlackAddress,
@@ -69,21 +68,13 @@ export function createReplies(options: {
   const replaced = createReplacedMessages(api, log, clock);
   const sessions = createSessions({ api, clock, log });
 
-  function targetAt(
-    address: SlackAddress,
-    { isResumed = false, otherTurnsShow }: Pick<ReplyHooks, "isResumed" | "otherTurnsShow">,
-  ) {
+  function targetAt(address: SlackAddress, isResumed: boolean) {
     return createMessageTarget({
       ...options,
       removeMessages: (refs) => replaced.remove(refs),
       streams,
       address,
       isResumed: isResumed || address.since < options.memory.startedAt,
-      async otherTurnsShow(refs) {
-        const keyOf = ({ channel, ts }: MessageRef): string => toMessageKey(identity.teamId, channel, ts);
-        const taken = (await otherTurnsShow?.(refs.map(keyOf))) ?? [];
-        return refs.filter((ref) => taken.includes(keyOf(ref)));
-      },
       sessions,
       title: titles.get(address.key),
       onClose: load.enter(address.channel),
@@ -111,7 +102,7 @@ export function createReplies(options: {
       const { responseUrl, ...withoutUrl } = address;
       const hasShown = (address.refs ?? []).length > 0;
       const isFromCommand = responseUrl !== undefined && !hasShown;
-      const target = targetAt(isFromCommand ? withoutUrl : address, hooks);
+      const target = targetAt(isFromCommand ? withoutUrl : address, hooks.isResumed === true);
       const reply = createEditingReply({
         target,
         ...(address.refs === undefined ? {} : { savedRefs: address.refs }),
@@ -141,7 +132,7 @@ export function createReplies(options: {
     async openThread(address: SlackAddress, title: string): Promise<OpenedThread> {
       const post = async (): Promise<string> => {
         const content = { text: `**${cutText(title, 200)}**`, state: "finished" } as const;
-        const target = targetAt(address, { isResumed: resumed.has(address.key) });
+        const target = targetAt(address, resumed.has(address.key));
         try {
           return parseMessageRef(
             await target.post(content, { urgency: "final", signal: new AbortController().signal }),

@@ -202,20 +202,18 @@ const wrongClockMs = 60 * 60_000;
 
 interface PostedMessagesOptions {
   readonly identity: Pick<Identity, "userId">;
-  /** Returns those of these messages that show other turns. */
-  readonly otherTurnsShow: (refs: readonly MessageRef[]) => Promise<readonly MessageRef[]>;
 }
 
 /**
  * Finds posts by their metadata, because Slack has no idempotency key for posts, and markdown blocks lose
  * their block ids. A stream gets its mark only when it ends. Until then it is known by its saved address, and
- * between its start and that by being the one message of the bot in the thread without a mark that no other
- * open turn shows.
+ * between its start and that by being the bot's one message after the question that has no mark: in direct
+ * messages one turn of a thread runs at a time.
  */
 export function createPostedMessages(
   api: Pick<SlackApi, "messagesAfter">,
   { key, channel, thread, since }: SlackAddress,
-  { identity, otherTurnsShow }: PostedMessagesOptions,
+  { identity }: PostedMessagesOptions,
 ) {
   /** Returns the mark of the reply's message number `index`, from 0. */
   const markOf = (index: number): string => `${key}/${index}`;
@@ -224,13 +222,6 @@ export function createPostedMessages(
     const isOwn =
       user === identity.userId && isDirectMessages(channel) && thread !== undefined && ts !== thread;
     return isOwn && metadata === undefined && files.length === 0 && Number(ts) * 1000 > since;
-  }
-
-  async function findLostStreams(recent: readonly SlackMessageInfo[]): Promise<MessageRef[]> {
-    const lost = recent.filter(isLostStream).map(({ ts }) => ({ channel, ts }));
-    if (lost.length === 0) return [];
-    const taken = await otherTurnsShow(lost);
-    return lost.filter(({ ts }) => taken.every((ref) => ref.ts !== ts));
   }
 
   return {
@@ -246,8 +237,9 @@ export function createPostedMessages(
       const isMarked = ({ metadata }: SlackMessageInfo) => metadata?.event_payload?.mark === markOf(index);
       const isUnknown = ({ ts }: SlackMessageInfo) => known.every((ref) => ref.ts !== ts);
       const marked = recent.filter(isMarked);
-      if (marked.length > 0 || index < known.length) return marked.map(({ ts }) => ({ channel, ts }));
-      return await findLostStreams(recent.filter(isUnknown));
+      const isNew = marked.length === 0 && index >= known.length;
+      const ours = isNew ? recent.filter((one) => isUnknown(one) && isLostStream(one)) : marked;
+      return ours.map(({ ts }) => ({ channel, ts }));
     },
   };
 }

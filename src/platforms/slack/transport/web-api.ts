@@ -185,12 +185,15 @@ export function createSlackApi(call: Call, limits: Limits, clock: Clock) {
   const uploadFiles = createFileUpload({ call, info: fileInfo, messagesAfter, clock });
 
   return {
-    /** Posts a message. A user id as `channel` means that person's direct messages. */
+    /**
+     * Posts a message. A user id as `channel` means that person's direct messages. Each post has a mark, so
+     * that a message of the bot without one is a stream that was not ended.
+     */
     async post(
       channel: string,
       thread: string | undefined,
       { text, blocks }: SlackContent,
-      { mark, ...timing }: ShowOptions = noticeTiming,
+      { mark = "notice", ...timing }: ShowOptions = noticeTiming,
     ): Promise<MessageRef> {
       const message: ChatPostMessageArguments = {
         channel,

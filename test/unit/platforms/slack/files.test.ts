@@ -187,21 +187,12 @@ describe("posted messages", () => {
   const own: Partial<SlackMessageInfo> = { user: "UBOT" };
   const refOf = (ts: string): MessageRef => ({ channel, ts });
 
-  /**
-   * Looks for the first message of a reply in a thread with these messages. `others`: what other turns show.
-   */
-  async function findIn(
-    messages: readonly SlackMessageInfo[],
-    others: readonly string[] = [],
-    where = channel,
-  ) {
+  /** Looks for the first message of a reply in a thread with these messages. */
+  async function findIn(messages: readonly SlackMessageInfo[], where = channel) {
     const posted = createPostedMessages(
       { messagesAfter: () => Promise.resolve(messages) },
       { key: `slack:T1:${where}:100.0`, channel: where, thread: "100.0", user: "U1", since: 100_000 },
-      {
-        identity: { userId: "UBOT" },
-        otherTurnsShow: (refs) => Promise.resolve(refs.filter(({ ts }) => others.includes(ts))),
-      },
+      { identity: { userId: "UBOT" } },
     );
     return await posted.find(0, []);
   }
@@ -211,7 +202,7 @@ describe("posted messages", () => {
   test("a message without a mark is no stream of a reply in a channel, where there are no streams", async () => {
     const messages = [{ ...own, ts: "103.0" }];
     expect(await findIn(messages)).toEqual([refOf("103.0")]);
-    expect(await findIn(messages, [], "C1")).toEqual([]);
+    expect(await findIn(messages, "C1")).toEqual([]);
   });
 
   test("a reply's message is known by its mark", async () => {
@@ -231,13 +222,13 @@ describe("posted messages", () => {
     expect(await findIn(messages)).toEqual([refOf("101.0")]);
   });
 
-  test("the stream of another open turn of the thread is not taken for it", async () => {
+  test("a notice, which has a mark of its own, is not taken for it", async () => {
     const messages = [
       { ...own, ts: "101.0" },
-      { ...own, ts: "102.0" },
+      { ...own, ts: "102.0", ...marked("notice") },
     ];
-    expect(await findIn(messages, ["102.0"])).toEqual([refOf("101.0")]);
-    expect(await findIn(messages, ["101.0", "102.0"])).toEqual([]);
+    expect(await findIn(messages)).toEqual([refOf("101.0")]);
+    expect(await findIn(messages.slice(1))).toEqual([]);
   });
 });
 

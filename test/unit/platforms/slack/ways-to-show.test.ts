@@ -158,26 +158,6 @@ describe("a native stream", () => {
     expect(direct()).toMatchObject([{ text: "A third first", stream: undefined }]);
   });
 
-  test("is not posted anew while the store cannot say whose it is", async () => {
-    const reply = await replyIn("direct");
-    const unsaved = saved;
-    reply.write({ text: "The first" });
-    await shows(direct, "The first");
-    reply.abandon();
-    let outages = 1;
-    const again = harness.platform.openReply(unsaved, {
-      saveAddress: () => Promise.resolve(),
-      isResumed: true,
-      otherTurnsShow: () =>
-        outages-- === 1 ? Promise.reject(new ParleyError("store-unavailable", "away")) : Promise.resolve([]),
-    });
-    await again.show();
-    again.write({ text: "The whole" });
-    await harness.slack.waitFor("the look-up", () => outages === 0);
-    await again.finish();
-    expect(direct()).toMatchObject([{ text: "The whole", stream: undefined }]);
-  });
-
   test.each(["unknown_method", "feature_not_enabled", "channel_type_not_supported"])(
     "gives way to edits after %s, also for the next reply",
     async (error) => {
