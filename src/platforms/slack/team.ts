@@ -49,7 +49,7 @@ export type Team = ReturnType<typeof createTeam>;
 const welcomeLookupMs = 2000;
 /** Returns the bot in the workspace of `identity`. It makes no call. */
 export function createTeam(identity: Identity, token: TeamToken, around: TeamSurroundings) {
-  const { bolt, apiUrl, commands, commandPrefix, receiver, history, memory, clock, log, meter } = around;
+  const { bolt, apiUrl, memory, clock, log, meter } = around;
   const { teamId } = identity;
   const limits = createWorkspaceLimits({ clock, meter });
   const api = createSlackApi(createCall(bolt, token, log), limits, clock);
@@ -65,43 +65,22 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
   const replies = createReplies({ ...around, api, limits, identity });
   const origins = createOrigins(people, teamId, around);
   const refusals = createRefusalNotices(api, log, clock);
+  const its = { ...around, api, teamId, identity, people, names: people, read, origins, refusals };
   const handlers: TeamHandlers = {
-    api,
-    teamId,
-    clock,
-    log,
-    receiver,
-    history,
-    people,
-    origins,
-    refusals,
+    ...its,
     incoming: createIncoming({
-      identity,
-      people,
-      read,
-      origins,
-      refusals,
+      ...its,
       isOwnRemoval: (ts) => replies.replaced.isOwn(ts),
       saveTitle: (key, title) => void memory.titles.set(key, title),
-      receiver,
-      history,
-      clock,
-      log,
     }),
-    calls: createCommandCalls({ api, identity, names: people, origins, read, receiver, history, clock, log }),
+    calls: createCommandCalls(its),
     notices: createCallerNotices(api, log),
-    home: createAppHome({ api, origins, receiver, commands, commandPrefix, log }),
+    home: createAppHome(its),
+    // A welcome is worth the wait: nobody has asked for it.
     welcome: createWelcome({
-      api,
-      identity,
-      origins,
-      receiver,
-      // A welcome is worth the wait: nobody has asked for it.
-      languageOf: (id) => withoutLookupTime(() => people.languageOf(id, welcomeLookupMs)),
+      ...its,
       kept: around.kept,
-      commandPrefix,
-      clock,
-      log,
+      languageOf: (id) => withoutLookupTime(() => people.languageOf(id, welcomeLookupMs)),
     }),
     replaceUrls: memory.replaceUrls,
   };
