@@ -7,14 +7,9 @@ import { type SlackAddress, parseAddress, teamOfAddress } from "./address.ts";
 import { createAppHome } from "./press/app-home.ts";
 import type { Bolt } from "./transport/durable-app.ts";
 import { createCommandCalls } from "./intake/commands.ts";
-import {
-  createCall,
-  createWorkspaceLimits,
-  createSlackApi,
-  type Identity,
-  type TeamToken,
-  identify,
-} from "./transport/web-api.ts";
+import { createCall, type Identity, type TeamToken, identify } from "./transport/call.ts";
+import { createWorkspaceLimits } from "./transport/lanes.ts";
+import { createSlackApi } from "./transport/web-api.ts";
 import { organisationToken, withoutLookupTime } from "./errors.ts";
 import { createFiles } from "./intake/files.ts";
 import { createIncoming } from "./intake/incoming.ts";

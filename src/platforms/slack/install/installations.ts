@@ -5,7 +5,7 @@ import type { Json } from "../../../core/events.ts";
 import type { Records } from "../../../core/storage.ts";
 import { systemClock } from "../../../support/clock.ts";
 import { backoffMs, backoffs, retry } from "../../../support/retry.ts";
-import type { Identity } from "../transport/web-api.ts";
+import type { Identity } from "../transport/call.ts";
 
 export interface StoredInstallation {
   readonly id: string;

@@ -5,7 +5,7 @@ import type { Log } from "../../../core/telemetry.ts";
 import { systemClock } from "../../../support/clock.ts";
 import { type StoredInstallation, createInstallations, toIdentity, teamsOfPayload } from "./installations.ts";
 import { type AppCredentials, createInstaller } from "./installer.ts";
-import type { TeamToken } from "../transport/web-api.ts";
+import type { TeamToken } from "../transport/call.ts";
 import { createTeam, type Team, type TeamSurroundings, warnOfMissingScopes, type Teams } from "../team.ts";
 import { createUninstaller } from "./uninstall.ts";
 import { createRecent } from "../../../support/recent.ts";

@@ -33,7 +33,8 @@ import { toCallerText, toEphemeral, type CallerNotices } from "../press/notices.
 import type { TeamHandlers } from "../listeners.ts";
 import type { Origins, Names } from "../people.ts";
 import { toPlainText, type MessageReader } from "./read-message.ts";
-import type { Identity, SlackApi } from "../transport/web-api.ts";
+import type { Identity } from "../transport/call.ts";
+import type { SlackApi } from "../transport/web-api.ts";
 import { createRecent } from "../../../support/recent.ts";
 
 /** The `callback_id` of a message shortcut in the manifest is this prefix and the command's name. */

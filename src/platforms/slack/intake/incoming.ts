@@ -28,7 +28,7 @@ import type { Origins, People } from "../people.ts";
 import { mentions, type MessageReader, toSpoken } from "./read-message.ts";
 import { createNotAcceptedLog } from "../../delivery/receive-patiently.ts";
 import type { RefusalNotices } from "../press/notices.ts";
-import type { Identity } from "../transport/web-api.ts";
+import type { Identity } from "../transport/call.ts";
 import { createRecent } from "../../../support/recent.ts";
 
 interface IncomingOptions {

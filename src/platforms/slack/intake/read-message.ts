@@ -8,7 +8,8 @@ import { isUnresolved, toAttachment } from "./files.ts";
 import { escapeText } from "../reply/escape-markdown.ts";
 import { sourcesBlock } from "../reply/message-blocks.ts";
 import type { Names } from "../people.ts";
-import type { Identity, SlackApi } from "../transport/web-api.ts";
+import type { Identity } from "../transport/call.ts";
+import type { SlackApi } from "../transport/web-api.ts";
 
 /** This is what a message says, with its files. */
 export interface ReadMessage {

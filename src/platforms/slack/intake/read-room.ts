@@ -18,7 +18,8 @@ import {
 import { isNotMember, slackErrorCode, toParleyError } from "../errors.ts";
 import type { Names } from "../people.ts";
 import type { MessageReader } from "./read-message.ts";
-import type { Identity, SlackApi } from "../transport/web-api.ts";
+import type { Identity } from "../transport/call.ts";
+import type { SlackApi } from "../transport/web-api.ts";
 
 /** Slack recommends this page size. Apps that are sold outside of its Marketplace get 15 messages at most. */
 const pageSize = 200;

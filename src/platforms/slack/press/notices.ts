@@ -14,7 +14,9 @@ import { escapeText } from "../reply/escape-markdown.ts";
 import { sendInForm, toPlainContent } from "../reply/message-blocks.ts";
 import type { Origins, People } from "../people.ts";
 import { toMessages } from "../reply/private-reply.ts";
-import { noticeTiming, type Identity, type SlackApi } from "../transport/web-api.ts";
+import { noticeTiming } from "../transport/lanes.ts";
+import type { Identity } from "../transport/call.ts";
+import type { SlackApi } from "../transport/web-api.ts";
 
 export type GivenFiles = Extract<PressResult, { readonly kind: "files" }>;
 

@@ -7,7 +7,8 @@ import { translate } from "../../../words/translate.ts";
 import { withEnding, type Ending, type MessageContent } from "../../delivery/message-plan.ts";
 import { toMarkdown, splitMarkdown } from "../../delivery/split-markdown.ts";
 import { toReplyAddress, type MessageRef, type SlackAddress } from "../address.ts";
-import { isLimited, type SlackApi } from "../transport/web-api.ts";
+import { isLimited } from "../transport/lanes.ts";
+import type { SlackApi } from "../transport/web-api.ts";
 import { escapedBytes } from "./escape-markdown.ts";
 import { bytesOfSource, sendInForm, toPlainContent } from "./message-blocks.ts";
 

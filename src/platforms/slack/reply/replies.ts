@@ -18,7 +18,9 @@ import {
   type MessageRef,
 } from "../address.ts";
 import { createFeature, isBarred } from "../errors.ts";
-import { lanes, type Identity, type SlackApi } from "../transport/web-api.ts";
+import { lanes } from "../transport/lanes.ts";
+import type { Identity } from "../transport/call.ts";
+import type { SlackApi } from "../transport/web-api.ts";
 import { cutText } from "./escape-markdown.ts";
 import { createMessageTarget } from "./message-target.ts";
 import { createFallbackReply, createPrivateReply } from "./private-reply.ts";

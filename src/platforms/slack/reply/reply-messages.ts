@@ -10,7 +10,9 @@ import {
   type SlackMessageInfo,
   type MessageRef,
 } from "../address.ts";
-import { isLimited, type CallTiming, type Identity, type SlackApi } from "../transport/web-api.ts";
+import { isLimited, type CallTiming } from "../transport/lanes.ts";
+import type { Identity } from "../transport/call.ts";
+import type { SlackApi } from "../transport/web-api.ts";
 import { slackErrorCode } from "../errors.ts";
 import { sendInForm, type ContentForm } from "./message-blocks.ts";
 import type { createNativeStream } from "./native-stream.ts";

@@ -1,27 +1,11 @@
 import type { types } from "@slack/bolt";
 import type { ChatPostMessageArguments, WebClient } from "@slack/web-api";
 import type { Clock } from "../../../core/clock.ts";
-import type { Log } from "../../../core/telemetry.ts";
-import { createLimits, type Limits, type LimitsOptions, type Urgency } from "../../delivery/limits.ts";
+import type { Limits } from "../../delivery/limits.ts";
 import type { MessagePage, MessageRef, MessageWindow, SlackFileInfo, SlackMessageInfo } from "../address.ts";
-import { isTokenRefusal, slackErrorCode, toParleyError } from "../errors.ts";
-import type { Bolt } from "./durable-app.ts";
+import type { Call } from "./call.ts";
+import { lanes, noticeTiming, withLane, type CallTiming } from "./lanes.ts";
 import { createFileUpload, type ResponseOptions, respondAt, type UploadFile } from "./url-requests.ts";
-import { isParleyError, ParleyError } from "../../../core/errors.ts";
-
-export interface Identity {
-  readonly teamId: string;
-  readonly userId: string;
-  readonly botId: string;
-  /** The bot's user name, where Slack has just told it. */
-  readonly name?: string;
-  /** This is the address of the workspace, with which addresses of its messages begin. */
-  readonly url?: string;
-  /** The token is of a whole organisation, and names no workspace. */
-  readonly isOrganisation?: true;
-  /** The token has these scopes. They are empty if Slack did not list them. */
-  readonly scopes: readonly string[];
-}
 
 export interface SlackUserInfo {
   /** The display name, or else the next best one. */
@@ -67,53 +51,6 @@ interface SessionState {
 const pageSize = 100;
 const maxPages = 10;
 
-export interface TeamToken {
-  /** Errors name this source of the token: the name of a setting, or "the installation of the app". */
-  readonly source: string;
-  /**
-   * Returns the current token.
-   * @throws ParleyError `platform-unauthorized` where there is none any more
-   */
-  current(): Promise<string>;
-  /** Notes Slack's error code where it has refused the current token, else `undefined`. */
-  used(refusal: string | undefined): void;
-}
-
-type Call = ReturnType<typeof createCall>;
-
-/** Returns what calls the Web API with the current token. Failures are ParleyErrors; nothing is retried. */
-export function createCall(bolt: Bolt, token: TeamToken, log: Log) {
-  let made: { readonly token: string; readonly client: WebClient } | undefined;
-  return async <T>(method: string, send: (client: WebClient) => Promise<T>): Promise<T> => {
-    const current = await token.current();
-    if (made?.token !== current) made = { token: current, client: bolt.createClient(current) };
-    try {
-      const response = await send(made.client);
-      token.used(undefined);
-      return response;
-    } catch (error) {
-      const failure = toParleyError(error, method, token.source);
-      const code = slackErrorCode(failure);
-      if (code !== undefined && isTokenRefusal(code)) token.used(code);
-      log.debug({ method, code: failure.code, ...failure.detail }, "Slack call failed");
-      throw failure;
-    }
-  };
-}
-
-export async function identify(call: Call): Promise<Identity> {
-  const response = await call("auth.test", (client) => client.auth.test());
-  return {
-    teamId: String(response.team_id),
-    userId: String(response.user_id),
-    botId: String(response.bot_id),
-    ...(response.user === undefined ? {} : { name: response.user }),
-    ...(response.url === undefined ? {} : { url: response.url }),
-    ...(response.is_enterprise_install === true ? { isOrganisation: true } : {}),
-    scopes: response.response_metadata?.scopes ?? [],
-  };
-}
-
 export type SlackApi = ReturnType<typeof createSlackApi>;
 
 /**
@@ -121,13 +58,45 @@ export type SlackApi = ReturnType<typeof createSlackApi>;
  * its method.
  */
 export function createSlackApi(call: Call, limits: Limits, clock: Clock) {
-  /** Makes a call that shows something, when its limits have room. */
-  function show<T>(
+  const show = createShowing(call, limits, clock);
+  const reads = createReads(call);
+  const infos = createInfos(call);
+  const uploadFiles = createFileUpload({
+    call,
+    info: infos.fileInfo,
+    messagesAfter: reads.messagesAfter,
+    clock,
+  });
+  return {
+    ...createPosts(show),
+    ...createStreams(show),
+    ...createViews(call, show),
+    ...reads,
+    ...infos,
+    /** Posts through a command's or button's `response_url`, at most five times within 30 minutes. */
+    respond: (responseUrl: string, content: SlackContent, options?: ResponseOptions): Promise<void> =>
+      respondAt(responseUrl, content, clock, options),
+    /** Posts files in one message. Called again with the same array, it goes on where it failed. */
+    async upload(channel: string, thread: string | undefined, files: readonly UploadFile[]): Promise<void> {
+      const deadline = clock.monotonic() + noticeTiming.withinMs;
+      const method = lanes.uploads;
+      await limits.send({ lanes: [method], urgency: "final", method, deadline }, () =>
+        uploadFiles(channel, thread, files),
+      );
+    },
+  };
+}
+
+type Show = ReturnType<typeof createShowing>;
+
+/** Returns what makes a call that shows something, when its limits have room. */
+function createShowing(call: Call, limits: Limits, clock: Clock) {
+  return <T>(
     method: string,
     { urgency, withinMs, signal }: CallTiming,
     send: (client: WebClient) => Promise<T>,
     its: readonly string[] = [method],
-  ): Promise<T> {
+  ): Promise<T> => {
     const deadline = clock.monotonic() + withinMs;
     return limits.send({ lanes: its, urgency, method, deadline, signal }, async () => {
       try {
@@ -136,54 +105,10 @@ export function createSlackApi(call: Call, limits: Limits, clock: Clock) {
         throw its.length > 1 ? withLane(error) : error;
       }
     });
-  }
+  };
+}
 
-  async function read(
-    channel: string,
-    thread: string | undefined,
-    window: Omit<Parameters<WebClient["conversations"]["history"]>[0], "channel">,
-  ): Promise<MessagePage> {
-    const { messages = [], response_metadata: metadata } =
-      thread === undefined
-        ? await call("conversations.history", (client) =>
-            client.conversations.history({ channel, ...window }),
-          )
-        : await call("conversations.replies", (client) =>
-            client.conversations.replies({ channel, ts: thread, ...window }),
-          );
-    // The package declares every field of a message as optional.
-    return { messages: messages as readonly SlackMessageInfo[], cursor: metadata?.next_cursor ?? "" };
-  }
-
-  /**
-   * Returns the messages after `ts`, at most 1,000: of a channel the latest, newest first; of a thread the
-   * earliest, oldest first.
-   */
-  async function messagesAfter(
-    channel: string,
-    thread: string | undefined,
-    ts: string,
-  ): Promise<readonly SlackMessageInfo[]> {
-    const messages: SlackMessageInfo[] = [];
-    let cursor = "";
-    for (let page = 0; page < maxPages; page++) {
-      const found = await read(channel, thread, {
-        oldest: ts,
-        limit: pageSize,
-        include_all_metadata: true,
-        ...(cursor === "" ? {} : { cursor }),
-      });
-      messages.push(...found.messages);
-      ({ cursor } = found);
-      if (cursor === "") break;
-    }
-    return messages;
-  }
-
-  const fileInfo = async (fileId: string): Promise<SlackFileInfo> =>
-    (await call("files.info", (client) => client.files.info({ file: fileId }))).file as SlackFileInfo;
-  const uploadFiles = createFileUpload({ call, info: fileInfo, messagesAfter, clock });
-
+function createPosts(show: Show) {
   return {
     /**
      * Posts a message. A user id as `channel` means that person's direct messages. Each post has a mark, so
@@ -237,6 +162,12 @@ export function createSlackApi(call: Call, limits: Limits, clock: Clock) {
     async remove({ channel, ts }: MessageRef, timing: CallTiming): Promise<void> {
       await show(lanes.remove, timing, (client) => client.chat.delete({ channel, ts }));
     },
+  };
+}
+
+/** Returns the calls about messages that grow, which Slack has in direct messages. */
+function createStreams(show: Show) {
+  return {
     /** Posts a message that grows, in direct messages. It takes no metadata, and its links are unfurled. */
     async startStream(
       channel: string,
@@ -271,9 +202,54 @@ export function createSlackApi(call: Call, limits: Limits, clock: Clock) {
         }),
       );
     },
-    /** Posts through a command's or button's `response_url`, at most five times within 30 minutes. */
-    respond: (responseUrl: string, content: SlackContent, options?: ResponseOptions): Promise<void> =>
-      respondAt(responseUrl, content, clock, options),
+  };
+}
+
+/** Returns what reads messages. */
+function createReads(call: Call) {
+  async function read(
+    channel: string,
+    thread: string | undefined,
+    window: Omit<Parameters<WebClient["conversations"]["history"]>[0], "channel">,
+  ): Promise<MessagePage> {
+    const { messages = [], response_metadata: metadata } =
+      thread === undefined
+        ? await call("conversations.history", (client) =>
+            client.conversations.history({ channel, ...window }),
+          )
+        : await call("conversations.replies", (client) =>
+            client.conversations.replies({ channel, ts: thread, ...window }),
+          );
+    // The package declares every field of a message as optional.
+    return { messages: messages as readonly SlackMessageInfo[], cursor: metadata?.next_cursor ?? "" };
+  }
+
+  /**
+   * Returns the messages after `ts`, at most 1,000: of a channel the latest, newest first; of a thread the
+   * earliest, oldest first.
+   */
+  async function messagesAfter(
+    channel: string,
+    thread: string | undefined,
+    ts: string,
+  ): Promise<readonly SlackMessageInfo[]> {
+    const messages: SlackMessageInfo[] = [];
+    let cursor = "";
+    for (let page = 0; page < maxPages; page++) {
+      const found = await read(channel, thread, {
+        oldest: ts,
+        limit: pageSize,
+        include_all_metadata: true,
+        ...(cursor === "" ? {} : { cursor }),
+      });
+      messages.push(...found.messages);
+      ({ cursor } = found);
+      if (cursor === "") break;
+    }
+    return messages;
+  }
+
+  return {
     async message(
       channel: string,
       thread: string | undefined,
@@ -295,6 +271,12 @@ export function createSlackApi(call: Call, limits: Limits, clock: Clock) {
         ...(cursor === "" ? {} : { cursor }),
       }),
     messagesAfter,
+  };
+}
+
+/** Returns what tells about people, channels and files. */
+function createInfos(call: Call) {
+  return {
     async userInfo(userId: string): Promise<SlackUserInfo> {
       const { user = {} } = await call("users.info", (client) =>
         client.users.info({ user: userId, include_locale: true }),
@@ -323,15 +305,14 @@ export function createSlackApi(call: Call, limits: Limits, clock: Clock) {
       const info = await call("conversations.info", (client) => client.conversations.info({ channel }));
       return info.channel?.is_private === true ? undefined : info.channel?.name;
     },
-    fileInfo,
-    /** Posts files in one message. Called again with the same array, it goes on where it failed. */
-    async upload(channel: string, thread: string | undefined, files: readonly UploadFile[]): Promise<void> {
-      const deadline = clock.monotonic() + noticeTiming.withinMs;
-      const method = lanes.uploads;
-      await limits.send({ lanes: [method], urgency: "final", method, deadline }, () =>
-        uploadFiles(channel, thread, files),
-      );
-    },
+    fileInfo: async (fileId: string): Promise<SlackFileInfo> =>
+      (await call("files.info", (client) => client.files.info({ file: fileId }))).file as SlackFileInfo,
+  };
+}
+
+/** Returns what opens forms, shows the Home tab, and changes what stands around messages. */
+function createViews(call: Call, show: Show) {
+  return {
     async openModal(triggerId: string, view: types.ModalView): Promise<void> {
       await call("views.open", (client) => client.views.open({ trigger_id: triggerId, view }));
     },
@@ -369,77 +350,4 @@ function inThread(thread: string | undefined) {
 
 function toMetadata(mark: string | undefined) {
   return mark === undefined ? {} : { metadata: { event_type: "parley_reply", event_payload: { mark } } };
-}
-
-export interface CallTiming {
-  readonly urgency: Urgency;
-  /** The call fails rather than wait longer than this for room. */
-  readonly withinMs: number;
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** Calls count against the limits with these names. */
-export const lanes = {
-  post: "chat.postMessage",
-  posts: (channel: string): readonly string[] => [`${lanes.post} ${channel}`, lanes.post],
-  update: "chat.update",
-  remove: "chat.delete",
-  startStream: "chat.startStream",
-  appendStream: "chat.appendStream",
-  stopStream: "chat.stopStream",
-  sessions: "agents.sessions.setStatus",
-  ephemeral: "chat.postEphemeral",
-  uploads: "files.completeUploadExternal",
-} as const;
-
-/** These windows are a little longer than Slack's, since calls take different times to arrive there. */
-const [minuteMs, channelMs] = [61_000, 5300];
-/** Refusals, notices, files and private answers come before all but final texts that wait longer. */
-export const noticeTiming: CallTiming = { urgency: "final", withinMs: minuteMs };
-/**
- * Slack takes about one post a second in a channel, "several hundred" a minute in a workspace, and at least
- * so many calls in tiers 2, 3 and 4. Streams are started less often, so that each can be stopped.
- * @see https://docs.slack.dev/apis/web-api/rate-limits lists the tiers.
- */
-const perMinute: Readonly<Record<string, number>> = {
-  [lanes.post]: 300,
-  [lanes.startStream]: 16,
-  [lanes.stopStream]: 20,
-  [lanes.update]: 50,
-  [lanes.sessions]: 50,
-  [lanes.remove]: 50,
-  [lanes.appendStream]: 100,
-  [lanes.uploads]: 100,
-  [lanes.ephemeral]: 100,
-};
-/** A longer Retry-After for a post comes from the limit of the workspace. */
-const maxChannelWaitMs = 5000;
-
-/** Creates the limits of the calls in one workspace. */
-export function createWorkspaceLimits(options: Pick<LimitsOptions, "clock" | "meter">) {
-  return createLimits({
-    ...options,
-    platform: "slack",
-    limitOf(lane) {
-      if (lane.startsWith(`${lanes.post} `)) return { perWindow: 5, windowMs: channelMs };
-      const perWindow = perMinute[lane];
-      return perWindow === undefined ? undefined : { perWindow, windowMs: minuteMs };
-    },
-  });
-}
-
-/** Names the limit in the error of a post, because Slack does not say which of its limits was reached. */
-function withLane(error: unknown): unknown {
-  if (!isParleyError(error) || (error.retryAfterMs ?? 0) <= maxChannelWaitMs) return error;
-  const { code, message, retryAfterMs, detail, cause } = error;
-  return new ParleyError(code, message, {
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    detail: { ...detail, lane: lanes.post },
-    cause,
-  });
-}
-
-/** Returns whether a call had no effect: there was no room for it, or Slack refused it as too many. */
-export function isLimited(error: unknown): error is ParleyError & { readonly retryAfterMs: number } {
-  return isParleyError(error) && error.retryAfterMs !== undefined;
 }

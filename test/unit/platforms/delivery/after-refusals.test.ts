@@ -7,7 +7,7 @@ import {
   createDiscordLimits,
   lanes as discord,
 } from "../../../../src/platforms/discord/transport/delivery.ts";
-import { createWorkspaceLimits, lanes as slack } from "../../../../src/platforms/slack/transport/web-api.ts";
+import { createWorkspaceLimits, lanes as slack } from "../../../../src/platforms/slack/transport/lanes.ts";
 import { createManualClock, type ManualClock } from "../../../support/manual-clock.ts";
 import { silentLog } from "../../../support/silent-log.ts";
 import { createFakeTarget } from "./fake-target.ts";

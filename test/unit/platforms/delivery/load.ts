@@ -12,7 +12,8 @@ import {
   lanes,
 } from "../../../../src/platforms/discord/transport/delivery.ts";
 import { createReplies, createReplyMemory } from "../../../../src/platforms/slack/reply/replies.ts";
-import { createSlackApi, createWorkspaceLimits } from "../../../../src/platforms/slack/transport/web-api.ts";
+import { createSlackApi } from "../../../../src/platforms/slack/transport/web-api.ts";
+import { createWorkspaceLimits } from "../../../../src/platforms/slack/transport/lanes.ts";
 import type { Clock } from "../../../../src/core/clock.ts";
 import { toWaits } from "../../../support/clock-waits.ts";
 import { silentLog } from "../../../support/silent-log.ts";

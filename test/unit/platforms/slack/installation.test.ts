@@ -13,7 +13,7 @@ import {
   createInstallations,
   teamsOfPayload,
 } from "../../../../src/platforms/slack/install/installations.ts";
-import type { TeamToken } from "../../../../src/platforms/slack/transport/web-api.ts";
+import type { TeamToken } from "../../../../src/platforms/slack/transport/call.ts";
 import { createInstalledToken } from "../../../../src/platforms/slack/install/installed-teams.ts";
 import { slack } from "../../../../src/platforms/slack/slack-module.ts";
 import { createUninstaller } from "../../../../src/platforms/slack/install/uninstall.ts";

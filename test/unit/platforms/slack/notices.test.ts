@@ -1,13 +1,8 @@
 import { beforeEach, describe, expect, it, test, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { Reply } from "../../../../src/core/platform.ts";
-import {
-  isLimited,
-  lanes,
-  createWorkspaceLimits,
-  createSlackApi,
-  type SlackUserInfo,
-} from "../../../../src/platforms/slack/transport/web-api.ts";
+import { isLimited, lanes, createWorkspaceLimits } from "../../../../src/platforms/slack/transport/lanes.ts";
+import { createSlackApi, type SlackUserInfo } from "../../../../src/platforms/slack/transport/web-api.ts";
 import { createLateReply } from "../../../../src/platforms/slack/reply/private-reply.ts";
 import { createPeople } from "../../../../src/platforms/slack/people.ts";
 import { createRefusalNotices, createWelcome } from "../../../../src/platforms/slack/press/notices.ts";
