@@ -1,4 +1,5 @@
 import { html, Icon } from "./dom.js";
+import { MenuItem } from "./menu.js";
 import { translate } from "./words.js";
 import { useEffect, useState } from "preact/hooks";
 
@@ -13,26 +14,13 @@ import { useEffect, useState } from "preact/hooks";
  */
 export function AccountItems({ close, onReady, onSettings, onKeys, onLogOut }) {
   useEffect(onReady, []);
-  /** @param {Parameters<typeof Icon>[0]["name"]} icon @param {string} label @param {() => void} onTake */
-  const item = (icon, label, onTake) =>
-    html`<button
-      type="button"
-      role="menuitem"
-      tabindex="-1"
-      onClick=${() => {
-        close();
-        onTake();
-      }}
-    >
-      <${Icon} name=${icon} />${label}
-    </button>`;
   // A touch screen alone has no keys.
   const hasKeys = !window.matchMedia("(hover: none)").matches;
   return html`
-    ${item("settings", translate("page.settings"), onSettings)}
-    ${hasKeys && item("keyboard", translate("page.keys"), onKeys)}
+    <${MenuItem} icon="settings" label=${translate("page.settings")} close=${close} onTake=${onSettings} />
+    ${hasKeys && html`<${MenuItem} icon="keyboard" label=${translate("page.keys")} close=${close} onTake=${onKeys} />`}
     <${ThemeChoice} />
-    ${onLogOut !== undefined && item("leave", translate("page.log-out"), onLogOut)}
+    ${onLogOut !== undefined && html`<${MenuItem} icon="leave" label=${translate("page.log-out")} close=${close} onTake=${onLogOut} />`}
   `;
 }
 

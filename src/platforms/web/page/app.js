@@ -2,7 +2,7 @@ import { call, loadState, mayHaveTakenEffect, postTo, RequestError, runAction } 
 import { addFiles, downloadFiles, dropFiles } from "./attachments.js";
 import { useChatList, Sidebar } from "./sidebar.js";
 import { Composer } from "./composer.js";
-import { html, makeId, withCode, Icon } from "./dom.js";
+import { html, makeId, withCode, IconButton } from "./dom.js";
 import { forgetDrafts, keepDraft, readDraft } from "./drafts.js";
 import { toSpoken, ChatMenu, Lightbox, SearchDialog, SettingsPanel, ShortcutsDialog } from "./lazy-parts.js";
 import { ModelPicker, useModel } from "./model-picker.js";
@@ -245,7 +245,17 @@ export function App({ initial }) {
     />
     <main id="main" class="main" inert=${isDrawer && page.drawer === "open"}>
       <header class="top">
-        ${isDrawer && html`<${MenuButton} buttonRef=${menuButton} isOpen=${page.drawer === "open"} onOpen=${() => change({ kind: "drawer", drawer: "open" })} />`}
+        ${
+          isDrawer &&
+          html`<${IconButton}
+            icon="menu"
+            label=${translate("page.conversations")}
+            buttonRef=${menuButton}
+            aria-expanded=${page.drawer === "open" ? "true" : "false"}
+            aria-controls="sidebar"
+            onPress=${() => change({ kind: "drawer", drawer: "open" })}
+          />`
+        }
         <h1 dir="auto">${title}</h1>
         <${ModelPicker} key=${currentId} model=${model} />
         ${thread.items.length > 0 && html`<${ChatMenu} key=${currentId} conversationId=${currentId} />`}
@@ -334,24 +344,6 @@ function SkipLink() {
     }}
     >${translate("page.skip")}</a
   >`;
-}
-
-/**
- * Shows the button that opens the list of chats in narrow windows.
- * @param {{ buttonRef: { current: HTMLButtonElement | null }, isOpen: boolean, onOpen: () => void }} props
- */
-function MenuButton({ buttonRef, isOpen, onOpen }) {
-  return html`<button
-    type="button"
-    class="quiet"
-    ref=${buttonRef}
-    aria-label=${translate("page.conversations")}
-    aria-expanded=${isOpen ? "true" : "false"}
-    aria-controls="sidebar"
-    onClick=${onOpen}
-  >
-    <${Icon} name="menu" />
-  </button>`;
 }
 
 /**

@@ -209,44 +209,30 @@ export function useDroppedFiles(onFiles) {
   handler.current = onFiles;
   useEffect(() => {
     let depth = 0;
-    /** @param {DragEvent} event */
-    const hasFiles = (event) => event.dataTransfer?.types.includes("Files") === true;
-    /** @param {DragEvent} event */
-    const onEnter = (event) => {
-      if (!hasFiles(event)) return;
-      event.preventDefault();
-      depth += 1;
-      setOver(true);
-    };
-    /** @param {DragEvent} event */
-    const onLeave = (event) => {
-      if (!hasFiles(event)) return;
-      depth = Math.max(0, depth - 1);
-      if (depth === 0) setOver(false);
-    };
-    /** @param {DragEvent} event */
-    const onOver = (event) => {
-      if (hasFiles(event)) event.preventDefault();
-    };
-    /** @param {DragEvent} event */
-    const onDrop = (event) => {
-      if (!hasFiles(event)) return;
-      event.preventDefault();
+    const ended = new AbortController();
+    /**
+     * @param {"dragenter" | "dragleave" | "dragover" | "drop"} type
+     * @param {(files: FileList) => void} work
+     */
+    const on = (type, work) =>
+      window.addEventListener(
+        type,
+        (event) => {
+          if (event.dataTransfer?.types.includes("Files") !== true) return;
+          event.preventDefault();
+          work(event.dataTransfer.files);
+          setOver(depth > 0);
+        },
+        ended,
+      );
+    on("dragenter", () => (depth += 1));
+    on("dragleave", () => (depth = Math.max(0, depth - 1)));
+    on("dragover", () => undefined);
+    on("drop", (files) => {
       depth = 0;
-      setOver(false);
-      const files = event.dataTransfer?.files;
-      if (files !== undefined) handler.current(files);
-    };
-    window.addEventListener("dragenter", onEnter);
-    window.addEventListener("dragleave", onLeave);
-    window.addEventListener("dragover", onOver);
-    window.addEventListener("drop", onDrop);
-    return () => {
-      window.removeEventListener("dragenter", onEnter);
-      window.removeEventListener("dragleave", onLeave);
-      window.removeEventListener("dragover", onOver);
-      window.removeEventListener("drop", onDrop);
-    };
+      handler.current(files);
+    });
+    return () => ended.abort();
   }, []);
   return isOver;
 }

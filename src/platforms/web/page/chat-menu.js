@@ -2,7 +2,7 @@ import { toUsageText } from "./times.js";
 import { exportAddress, loadChatMarkdown, loadUsage, postTo, uploadFile } from "./api.js";
 import { downloadFiles } from "./attachments.js";
 import { copyText, html, isComposing, makeId, Icon } from "./dom.js";
-import { Menu } from "./menu.js";
+import { Menu, MenuItem } from "./menu.js";
 import { translate } from "./words.js";
 import { useEffect, useRef, useState, useLayoutEffect } from "preact/hooks";
 
@@ -55,16 +55,13 @@ export function ChatMenu({ conversationId }) {
   const content = (close) => {
     /** @param {"copy" | "send"} icon @param {string} label @param {() => Promise<void>} work */
     const button = (icon, label, work) =>
-      html`<button
-        type="button"
-        class="quiet"
-        onClick=${() => {
-          close();
-          void work();
-        }}
-      >
-        <${Icon} name=${icon} />${label}
-      </button>`;
+      html`<${MenuItem}
+        role=${null}
+        icon=${icon}
+        label=${label}
+        close=${close}
+        onTake=${() => void work()}
+      />`;
     /** @param {"md" | "zip"} kind @param {string} label */
     const download = (kind, label) =>
       html`<a href=${exportAddress(conversationId, kind)} download onClick=${close}>

@@ -1,6 +1,6 @@
 import { mayHaveTakenEffect } from "./api.js";
 import { useDroppedFiles, usePendingFiles } from "./attachments.js";
-import { html, isComposing, Icon, withCode } from "./dom.js";
+import { html, isComposing, Icon, IconButton, withCode } from "./dom.js";
 import { draftOf, keepDraft, readDraft, takeAddress } from "./drafts.js";
 import { PendingFiles, RecorderBar, Suggestions, Usage } from "./lazy-parts.js";
 import { dropSendId, enter, useOutbox, withoutSent } from "./outbox.js";
@@ -211,7 +211,7 @@ export function Composer(props) {
       </div>`
     }
     <div class="composer">
-      ${text.startsWith("/") && html`<${Suggestions} ...${{ text, caret, field }} commands=${state.commands} keys=${listKeys} onTake=${replaceText} />`}
+      ${isCommand && html`<${Suggestions} ...${{ text, caret, field }} commands=${state.commands} keys=${listKeys} onTake=${replaceText} />`}
       ${pending.length > 0 && html`<${PendingFiles} pending=${pending} onRemove=${remove} />`}
       ${
         isRecording &&
@@ -229,15 +229,11 @@ export function Composer(props) {
         />`
       }
       <div class="composer-row" hidden=${isRecording}>
-        <button
-          type="button"
-          class="quiet"
-          aria-label=${translate("page.attach")}
-          title=${translate("page.attach")}
-          onClick=${() => picker.current?.click()}
-        >
-          <${Icon} name="clip" />
-        </button>
+        <${IconButton}
+          icon="clip"
+          label=${translate("page.attach")}
+          onPress=${() => picker.current?.click()}
+        />
         <input type="file" multiple hidden ref=${picker} onChange=${onPicked} data-testid="picker" />
         <textarea
           ref=${field}
@@ -257,12 +253,14 @@ export function Composer(props) {
           onPaste=${onPaste}
           aria-describedby="composer-hint composer-problem"
         ></textarea>
-        <${Buttons}
-          isAnswering=${isAnswering}
-          canSend=${canSend}
-          onStop=${onStop}
-          onRecord=${record}
-          onSend=${send}
+        ${isAnswering && html`<${IconButton} icon="stop" look="stop" label=${translate("page.stop")} onPress=${onStop} />`}
+        <${IconButton} icon="mic" label=${translate("page.record-note")} onPress=${record} />
+        <${IconButton}
+          icon="send"
+          look="primary send"
+          label=${translate("page.send")}
+          aria-disabled=${canSend ? "false" : "true"}
+          onPress=${send}
         />
       </div>
     </div>
@@ -293,47 +291,6 @@ export function Composer(props) {
       ${isCommand ? html`<${Usage} text=${text} commands=${state.commands}>${hint}<//>` : hint}
     </p>
   </div>`;
-}
-
-/**
- * Shows the buttons behind the field.
- * @param {{ isAnswering: boolean, canSend: boolean, onStop: () => void, onRecord: () => void, onSend: () =>
- *   void }} props
- */
-function Buttons({ isAnswering, canSend, onStop, onRecord, onSend }) {
-  return html`
-    ${
-      isAnswering &&
-      html`<button
-        type="button"
-        class="stop"
-        aria-label=${translate("page.stop")}
-        title=${translate("page.stop")}
-        onClick=${onStop}
-      >
-        <${Icon} name="stop" />
-      </button>`
-    }
-    <button
-      type="button"
-      class="quiet"
-      aria-label=${translate("page.record-note")}
-      title=${translate("page.record-note")}
-      onClick=${onRecord}
-    >
-      <${Icon} name="mic" />
-    </button>
-    <button
-      type="button"
-      class="primary send"
-      aria-label=${translate("page.send")}
-      title=${translate("page.send")}
-      aria-disabled=${canSend ? "false" : "true"}
-      onClick=${onSend}
-    >
-      <${Icon} name="send" />
-    </button>
-  `;
 }
 
 /** Returns why the browser cannot record here, as a sentence, or `undefined` when it can. */

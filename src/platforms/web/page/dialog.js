@@ -1,4 +1,4 @@
-import { html, Icon } from "./dom.js";
+import { html, IconButton } from "./dom.js";
 import { translate } from "./words.js";
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
 
@@ -45,7 +45,5 @@ export function Dialog({ name, title, label, isKept = false, onClose, children, 
 
 /** Shows the cross that closes a dialog. @param {{ onClose: () => void }} props */
 export function CloseButton({ onClose }) {
-  return html`<button type="button" class="quiet" aria-label=${translate("page.close")} onClick=${onClose}>
-    <${Icon} name="close" />
-  </button>`;
+  return html`<${IconButton} icon="close" label=${translate("page.close")} onPress=${onClose} />`;
 }

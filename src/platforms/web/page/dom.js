@@ -62,6 +62,41 @@ export function Icon({ name }) {
   </svg>`;
 }
 
+/** @typedef {keyof typeof paths} IconName */
+
+/**
+ * Shows a button of an icon alone. Its name is shown under the pointer, and said by screen readers. It takes
+ * attributes of a button, too.
+ * @param {object} props
+ * @param {IconName} props.icon
+ * @param {string} props.label
+ * @param {string} [props.title] default: the label
+ * @param {string} [props.look] its classes
+ * @param {{ current: HTMLButtonElement | null }} [props.buttonRef]
+ * @param {() => unknown} props.onPress
+ */
+export function IconButton({
+  icon,
+  label,
+  title = label,
+  look = "quiet",
+  buttonRef,
+  onPress,
+  ...attributes
+}) {
+  return html`<button
+    type="button"
+    class=${look}
+    ref=${buttonRef}
+    aria-label=${label}
+    title=${title}
+    onClick=${() => void onPress()}
+    ...${attributes}
+  >
+    <${Icon} name=${icon} />
+  </button>`;
+}
+
 /**
  * Runs what sends a request, one at a time for a button. `problem` says why the last run failed. `run`
  * resolves to whether it succeeded.

@@ -1,7 +1,7 @@
 import { useId, useRef, useState } from "preact/hooks";
 import { Time, toUsageText } from "./times.js";
 import { ActionForm, Markdown } from "./lazy-parts.js";
-import { copyText, html, useAction, Icon, withCode } from "./dom.js";
+import { copyText, html, useAction, IconButton, withCode } from "./dom.js";
 import { labelOf, translate } from "./words.js";
 
 /** @typedef {import("../views.ts").ItemView} Item */
@@ -20,7 +20,7 @@ import { labelOf, translate } from "./words.js";
  */
 
 /**
- * @type {Readonly<Record<Action["kind"], { label: string, icon: Parameters<typeof Icon>[0]["name"],
+ * @type {Readonly<Record<Action["kind"], { label: string, icon: import("./dom.js").IconName,
  *   isToggle?: true }>>}
  */
 const kinds = {
@@ -40,25 +40,6 @@ const kinds = {
 /** Returns whether a button rates the answer. @param {Action} action */
 function isRating({ kind }) {
   return kind === "good" || kind === "bad";
-}
-
-/**
- * Shows a button of an icon alone. Its name is shown under the pointer, and said by screen readers. It takes
- * attributes of a button, too.
- * @param {{ icon: Parameters<typeof Icon>[0]["name"], label: string, title?: string,
- *   onPress: () => unknown }} props
- */
-function IconButton({ icon, label, title = label, onPress, ...attributes }) {
-  return html`<button
-    type="button"
-    class="quiet small"
-    aria-label=${label}
-    title=${title}
-    onClick=${() => void onPress()}
-    ...${attributes}
-  >
-    <${Icon} name=${icon} />
-  </button>`;
 }
 
 /** Returns the name of a button. @param {Action} action */
@@ -118,6 +99,7 @@ export function Foot({ item, choice, onAct, onBranch }) {
       ${
         item.text !== "" &&
         html`<${IconButton}
+          look="quiet small"
           icon=${isCopied ? "check" : "copy"}
           label=${translate("page.copy-answer")}
           title=${isCopied ? translate("page.copied") : translate("page.copy-answer")}
@@ -127,6 +109,7 @@ export function Foot({ item, choice, onAct, onBranch }) {
       ${actions.map((action) => {
         const { icon, isToggle } = kinds[action.kind];
         return html`<${IconButton}
+          look="quiet small"
           key=${action.kind}
           icon=${icon}
           label=${nameOf(action)}
@@ -143,6 +126,7 @@ export function Foot({ item, choice, onAct, onBranch }) {
         newest.isPrivate !== true &&
         (newest.text !== "" || newest.files.length > 0) &&
         html`<${IconButton}
+          look="quiet small"
           icon="branch"
           label=${translate("page.branch")}
           title=${translate("page.branch.title")}
@@ -200,6 +184,7 @@ function Rate({ item, isBusy, rate }) {
     ${buttons.map(
       (action) =>
         html`<${IconButton}
+          look="quiet small"
           key=${action.kind}
           icon=${kinds[action.kind].icon}
           label=${nameOf(action)}

@@ -54,15 +54,11 @@ function loadStyles(name) {
     const link = document.createElement("link");
     link.rel = "stylesheet";
     link.href = path;
-    link.addEventListener("load", () => resolve(undefined), { once: true });
-    link.addEventListener(
-      "error",
-      () => {
-        link.remove();
-        reject(new Error(`${path} could not be loaded`));
-      },
-      { once: true },
-    );
+    link.addEventListener("load", resolve);
+    link.addEventListener("error", () => {
+      link.remove();
+      reject(new Error(`${path} could not be loaded`));
+    });
     // What is printed has the last word.
     document.querySelector('link[media="print"]')?.before(link);
   });

@@ -1,7 +1,7 @@
 import { ActionForm } from "./action-form.js";
 import { call } from "./api.js";
 import { Dialog } from "./dialog.js";
-import { classes, html, useAction, Icon } from "./dom.js";
+import { classes, html, useAction, Icon, IconButton } from "./dom.js";
 import { isRunning } from "./thread-state.js";
 import { translate } from "./words.js";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -146,16 +146,13 @@ export function Lightbox({ items, first, onAct, onChangeOwn, onClose }) {
  */
 function Step({ name, isLast, onClick }) {
   const label = name === "next" ? translate("page.picture.next") : translate("page.picture.previous");
-  return html`<button
-    type="button"
-    class=${name}
-    aria-label=${label}
+  return html`<${IconButton}
+    icon="down"
+    look=${name}
+    label=${label}
     aria-disabled=${isLast ? "true" : "false"}
-    title=${label}
-    onClick=${onClick}
-  >
-    <${Icon} name="down" />
-  </button>`;
+    onPress=${onClick}
+  />`;
 }
 
 /** Returns the form with that picture chosen. @param {Form} form @param {number} number @returns {Form} */

@@ -6,7 +6,7 @@ import { useId, useRef, useState } from "preact/hooks";
  * and links. Escape, Tab and a click elsewhere close it.
  * @param {object} props
  * @param {string} props.label
- * @param {Parameters<typeof Icon>[0]["name"]} props.icon
+ * @param {import("./dom.js").IconName} props.icon
  * @param {string} [props.text] the visible words of the button
  * @param {string} [props.boxLabel] default: that of the button
  * @param {"menu" | "group" | "dialog"} props.role
@@ -78,4 +78,29 @@ export function Menu({ label, icon, text, boxLabel = label, role, name, buttonRe
     >
       ${isOpen && children(close, () => focusAt(0))}
     </div>`;
+}
+
+/**
+ * Shows an item of a menu. It closes the menu.
+ * @param {object} props
+ * @param {import("./dom.js").IconName} props.icon
+ * @param {string} props.label
+ * @param {boolean} [props.isDanger]
+ * @param {"menuitem" | null} [props.role] `null`: it is a button of a group
+ * @param {() => void} props.close
+ * @param {() => void} props.onTake
+ */
+export function MenuItem({ icon, label, isDanger = false, role = "menuitem", close, onTake }) {
+  return html`<button
+    type="button"
+    role=${role}
+    tabindex="-1"
+    class=${classes(isDanger && "is-danger")}
+    onClick=${() => {
+      close();
+      onTake();
+    }}
+  >
+    <${Icon} name=${icon} />${label}
+  </button>`;
 }

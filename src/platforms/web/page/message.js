@@ -1,4 +1,4 @@
-import { html, classes, isComposing, useAction, withCode, Icon } from "./dom.js";
+import { html, classes, isComposing, useAction, withCode, Icon, IconButton } from "./dom.js";
 import { Foot, Sources } from "./foot.js";
 import { closeHalf } from "./half-markdown.js";
 import { Markdown } from "./lazy-parts.js";
@@ -97,15 +97,13 @@ function Answer({ item, actions }) {
 function Versions({ number, count, onChoose }) {
   /** @param {number} to @param {"previous" | "next"} name @param {string} label */
   const arrow = (to, name, label) =>
-    html`<button
-      type="button"
-      class="quiet small"
-      aria-label=${label}
+    html`<${IconButton}
+      icon=${name}
+      look="quiet small"
+      label=${label}
       aria-disabled=${to < 1 || to > count ? "true" : undefined}
-      onClick=${() => to >= 1 && to <= count && onChoose(to)}
-    >
-      <${Icon} name=${name} />
-    </button>`;
+      onPress=${() => to >= 1 && to <= count && onChoose(to)}
+    />`;
   return html`<div class="versions" role="group" aria-label=${translate("page.versions")}>
     ${arrow(number - 1, "previous", translate("page.versions.previous"))}
     <span role="status">
@@ -351,15 +349,13 @@ function Question({ item, actions: { onEdit, onAskAnew } }) {
     <div class="question-foot">
       ${
         isEditable(item) &&
-        html`<button
-          type="button"
-          class="quiet small edit"
-          ref=${button}
-          onClick=${() => setEditing(true)}
-          aria-label=${translate("page.edit")}
-        >
-          <${Icon} name="edit" />
-        </button>`
+        html`<${IconButton}
+          icon="edit"
+          look="quiet small edit"
+          label=${translate("page.edit")}
+          buttonRef=${button}
+          onPress=${() => setEditing(true)}
+        />`
       }
       <${Time} at=${item.createdAt} />
     </div>

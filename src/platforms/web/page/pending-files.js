@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { classes, html, Icon } from "./dom.js";
+import { classes, html, Icon, IconButton } from "./dom.js";
 import { Preview } from "./lazy-parts.js";
 import { translate } from "./words.js";
 
@@ -24,14 +24,11 @@ export function PendingFiles({ pending, onRemove }) {
                   </button>`
                 : html`<${ChipContent} one=${one} />`
             }
-            <button
-              type="button"
-              class="quiet"
-              aria-label=${translate("page.remove-file", { name: one.file.name })}
-              onClick=${() => onRemove(one)}
-            >
-              <${Icon} name="close" />
-            </button>
+            <${IconButton}
+              icon="close"
+              label=${translate("page.remove-file", { name: one.file.name })}
+              onPress=${() => onRemove(one)}
+            />
           </li>`,
       )}
     </ul>

@@ -1,7 +1,7 @@
 import { call, loadConversations, postTo } from "./api.js";
-import { html, classes, Icon } from "./dom.js";
+import { html, classes, Icon, IconButton } from "./dom.js";
 import { AccountItems, Deletion, Renaming } from "./lazy-parts.js";
-import { Menu } from "./menu.js";
+import { Menu, MenuItem } from "./menu.js";
 import { controlKey } from "./shortcuts.js";
 import { translate, language } from "./words.js";
 import { useLayoutEffect, useRef, useState, useEffect, useCallback } from "preact/hooks";
@@ -52,15 +52,12 @@ export function Sidebar(props) {
         <span class="brand"><img src="/page/icon.svg" alt="" width="26" height="26" />Parley</span>
         ${
           isDrawer &&
-          html`<button
-            type="button"
-            class="quiet"
-            ref=${closeButton}
-            aria-label=${translate("page.close-list")}
-            onClick=${onClose}
-          >
-            <${Icon} name="close" />
-          </button>`
+          html`<${IconButton}
+            icon="close"
+            label=${translate("page.close-list")}
+            buttonRef=${closeButton}
+            onPress=${onClose}
+          />`
         }
       </div>
       <button type="button" class="new-chat" ref=${newButton} onClick=${onNew}>
@@ -181,18 +178,6 @@ function ChatEntry({ conversation, isCurrent, isRunning, onOpen, onLabel, onDele
       }}
     />`;
   }
-  /**
-   * @type {readonly { icon: "pin" | "edit" | "trash", label: string, isDanger?: true, onTake: () => void }[]}
-   */
-  const items = [
-    {
-      icon: "pin",
-      label: isPinned === true ? translate("page.unpin") : translate("page.pin"),
-      onTake: () => void tell(onLabel(id, { isPinned: isPinned !== true })),
-    },
-    { icon: "edit", label: translate("page.rename"), onTake: () => setStep("renaming") },
-    { icon: "trash", label: translate("page.delete"), isDanger: true, onTake: () => setStep("confirming") },
-  ];
   return html`<li>
     <a
       href=${`/c/${id}`}
@@ -221,23 +206,27 @@ function ChatEntry({ conversation, isCurrent, isRunning, onOpen, onLabel, onDele
       ></span>`
     }
     <${Menu} buttonRef=${menuButton} icon="more" role="menu" label=${translate("page.options-of", { title })}>
-      ${(/** @type {() => void} */ close) =>
-        items.map(
-          ({ icon, label, isDanger, onTake }) =>
-            html`<button
-              key=${icon}
-              type="button"
-              role="menuitem"
-              tabindex="-1"
-              class=${classes(isDanger && "is-danger")}
-              onClick=${() => {
-                close();
-                onTake();
-              }}
-            >
-              <${Icon} name=${icon} />${label}
-            </button>`,
-        )}
+      ${(/** @type {() => void} */ close) => html`
+        <${MenuItem}
+          icon="pin"
+          label=${isPinned === true ? translate("page.unpin") : translate("page.pin")}
+          close=${close}
+          onTake=${() => void tell(onLabel(id, { isPinned: isPinned !== true }))}
+        />
+        <${MenuItem}
+          icon="edit"
+          label=${translate("page.rename")}
+          close=${close}
+          onTake=${() => setStep("renaming")}
+        />
+        <${MenuItem}
+          icon="trash"
+          label=${translate("page.delete")}
+          isDanger
+          close=${close}
+          onTake=${() => setStep("confirming")}
+        />
+      `}
     <//>
     ${problem !== "" && html`<span class="deletion-problem" role="alert">${problem}</span>`}
   </li>`;

@@ -1,4 +1,4 @@
-import { copyText, html, Icon } from "./dom.js";
+import { copyText, html, IconButton } from "./dom.js";
 import { MessageList } from "./lazy-parts.js";
 import { translate } from "./words.js";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -95,9 +95,7 @@ export function ThreadView({ thread, empty, onEarlier, actions }) {
     </div>
     ${
       isAway &&
-      html`<button type="button" class="to-end" aria-label=${translate("page.to-end")} onClick=${toEnd}>
-        <${Icon} name="down" />
-      </button>`
+      html`<${IconButton} icon="down" look="to-end" label=${translate("page.to-end")} onPress=${toEnd} />`
     }
   </div>`;
 }
