@@ -22,6 +22,9 @@ export interface TestStore {
   reopen(options?: Partial<StoreOptions>): Promise<Store>;
 }
 
+/** A server shares the machine with all other tests, so that it may take longer than in service. */
+const busyMs = 20_000;
+
 const allKinds: readonly TestStore["kind"][] = ["sqlite", "redis", "postgres"];
 
 /** Declares tests once for each given backend that is installed. `current` returns the test's store. */
@@ -46,7 +49,7 @@ export function describeStores(
           return kind === "redis" ? bytesOfRedis(url) : bytesOfPostgres(url);
         };
         const open = async (options: Partial<StoreOptions> = {}) => {
-          const one = await openStore(url, { log: silentLog, ...options });
+          const one = await openStore(url, { log: silentLog, deadlineMs: busyMs, ...options });
           const tracked: Store = {
             ...one,
             async close() {

@@ -113,12 +113,13 @@ export async function connectPostgres(
   };
 
   const reading: PostgresConnection["reading"] = async (work) => {
-    try {
-      return await withClient(work);
-    } catch (error) {
-      // The server closed the connection while it was idle, which only the next use notices.
-      if (!isConnectionLost(error) || isTimeout(error)) throw error;
-      return await withClient(work);
+    // The server may have closed each idle connection, which only its next use notices.
+    for (let retries = Math.max(1, pool.idleCount); ; retries -= 1) {
+      try {
+        return await withClient(work);
+      } catch (error) {
+        if (retries === 0 || !isConnectionLost(error) || isTimeout(error)) throw error;
+      }
     }
   };
 
