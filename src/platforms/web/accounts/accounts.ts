@@ -61,7 +61,7 @@ export function createAccounts(records: Records, clock: Clock = systemClock) {
     return value;
   }
 
-  async function range(options?: { readonly isFresh: boolean }): Promise<Index> {
+  async function readIndex(options?: { readonly isFresh: boolean }): Promise<Index> {
     return parseIndex(await read(indexKey, options));
   }
 
@@ -96,7 +96,7 @@ export function createAccounts(records: Records, clock: Clock = systemClock) {
   }
 
   async function list(): Promise<Account[]> {
-    const index = Object.entries(await range());
+    const index = Object.entries(await readIndex());
     // One that is being erased may have no record any more.
     const listed = index.filter(([, { state }]) => state !== "erasing");
     const accounts = await Promise.all(listed.map(([name, entry]) => toAccount(name, entry)));
@@ -104,7 +104,7 @@ export function createAccounts(records: Records, clock: Clock = systemClock) {
   }
 
   async function find(id: string): Promise<Account | undefined> {
-    const [name, entry] = Object.entries(await range()).find(([, one]) => one.id === id) ?? [];
+    const [name, entry] = Object.entries(await readIndex()).find(([, one]) => one.id === id) ?? [];
     if (name === undefined || entry?.state !== "open") return undefined;
     return await toAccount(name, entry);
   }
@@ -114,25 +114,25 @@ export function createAccounts(records: Records, clock: Clock = systemClock) {
     list,
     /** Lists the accounts that are being erased. */
     erasing: async () =>
-      Object.entries(await range({ isFresh: true })).flatMap(([name, { id, state }]) =>
+      Object.entries(await readIndex({ isFresh: true })).flatMap(([name, { id, state }]) =>
         state === "erasing" ? [{ id, name }] : [],
       ),
     /** Returns an account that may log in, or `undefined` where there is none. */
     find,
     /** Whether there are any, closed ones included. Then nobody opens the page without a login. */
-    hasAny: async () => Object.values(await range()).some(({ state }) => state !== "erasing"),
+    hasAny: async () => Object.values(await readIndex()).some(({ state }) => state !== "erasing"),
     /** Whether somebody may log in by this name. */
     has: async (name: string) => {
-      const index = await range();
+      const index = await readIndex();
       return Object.hasOwn(index, name) && index[name]?.state === "open";
     },
     /** Returns the name of an account, whatever its state. */
-    nameOf: async (id: string) => Object.entries(await range()).find(([, one]) => one.id === id)?.[0],
+    nameOf: async (id: string) => Object.entries(await readIndex()).find(([, one]) => one.id === id)?.[0],
 
     /** Returns `undefined` where the name or password is wrong. @throws ParleyError `busy` on many logins */
     async check(name: string, password: string): Promise<Account | undefined> {
       // An account that was just added can be used at once.
-      const index = await range({ isFresh: true });
+      const index = await readIndex({ isFresh: true });
       const entry = Object.hasOwn(index, name) ? index[name] : undefined;
       const record =
         entry?.state === "open" ? await readRecord(name, entry.id, { isFresh: true }) : undefined;
@@ -150,7 +150,7 @@ export function createAccounts(records: Records, clock: Clock = systemClock) {
           `${JSON.stringify(name)} cannot be a name: 1 to 32 of a to z, 0 to 9, dots, dashes and underscores, the first a letter or digit.`,
         );
       expectPassword(password);
-      expectFree(await range({ isFresh: true }), name);
+      expectFree(await readIndex({ isFresh: true }), name);
       const passwordHash = await hashPassword(password);
       const id = randomBytes(6).toString("hex");
       const now = clock.now();
@@ -171,14 +171,14 @@ export function createAccounts(records: Records, clock: Clock = systemClock) {
     /** Sets a password, which ends all sessions. @throws ParleyError `invalid-option`, like `add` */
     async setPassword(name: string, password: string): Promise<Account> {
       expectPassword(password);
-      const { id } = expectKnown(await range({ isFresh: true }), name);
+      const { id } = expectKnown(await readIndex({ isFresh: true }), name);
       const passwordHash = await hashPassword(password);
       const changedAt = clock.now();
       await update(recordKey(id), (stored) => {
         const createdAt = recordSchema.safeParse(stored).data?.createdAt ?? changedAt;
         return { id, passwordHash, createdAt, changedAt };
       });
-      const entry = Object.entries(await range({ isFresh: true })).find(([, one]) => one.id === id)?.[1];
+      const entry = Object.entries(await readIndex({ isFresh: true })).find(([, one]) => one.id === id)?.[1];
       if (entry === undefined || entry.state === "erasing") {
         // It was removed meanwhile, perhaps with the record that is here again.
         await records.delete(recordKey(id));
@@ -194,7 +194,7 @@ export function createAccounts(records: Records, clock: Clock = systemClock) {
 
     /** Returns an account, open or closed. @throws ParleyError `invalid-option`, like `setState` */
     async named(name: string): Promise<Account> {
-      return await toAccount(name, expectKnown(await range({ isFresh: true }), name), { isFresh: true });
+      return await toAccount(name, expectKnown(await readIndex({ isFresh: true }), name), { isFresh: true });
     },
 
     /** Removes what is stored about an account that is being erased, once its chats are erased. */
