@@ -139,24 +139,17 @@ async function copySpace(copy: SpaceCopy, space: Space): Promise<void> {
       log.error({ space, key, error }, "damaged entry left out");
     };
     if (space === "blob") await copyBlobs(source, target, missing, leaveOut);
-    else await copyEntries(source.store, target.store, { space, found: missing, leaveOut });
+    else await copyEntries(copy, space, missing, leaveOut);
   }
   counts.entries += seen;
   tell(`${space}: ${seen}`);
 }
 
 async function copyEntries(
-  source: KeyValueStore,
-  target: KeyValueStore,
-  {
-    space,
-    found,
-    leaveOut,
-  }: {
-    readonly space: Space;
-    readonly found: readonly ScannedKey[];
-    readonly leaveOut: (key: string, error: unknown) => void;
-  },
+  { source: { store: source }, target: { store: target } }: SpaceCopy,
+  space: Space,
+  found: readonly ScannedKey[],
+  leaveOut: (key: string, error: unknown) => void,
 ): Promise<void> {
   const keys = found.map(({ key }) => key);
   const values = await source.inspectMany<Json>(space, keys);

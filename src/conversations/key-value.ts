@@ -180,16 +180,23 @@ export function createKeyValueStore(
     if (addresses.length === 0) return [];
     for (const { key } of addresses) checkName(key);
     const found = await timed("read", () => backend.read(addresses));
-    return addresses.map((at, index) => {
+    const observed: Observed<unknown>[] = [];
+    for (const [index, at] of addresses.entries()) {
       const stored = found[index];
-      if (stored === undefined) return { value: undefined, unchanged: at };
-      const unchanged: WriteCondition = { ...at, mustBe: stored };
+      const unchanged: WriteCondition = stored === undefined ? at : { ...at, mustBe: stored };
+      await nextPiece();
       try {
-        return { value: decode(at, stored).value, unchanged };
+        observed.push({ value: stored === undefined ? undefined : decode(at, stored).value, unchanged });
       } catch (error) {
-        return { value: undefined, unchanged, damage: orRethrow(error) };
+        observed.push({ value: undefined, unchanged, damage: orRethrow(error) });
       }
-    });
+    }
+    return observed;
+  };
+  const observe = async <T>(at: EntryAddress): Promise<Observed<T>> => {
+    const [one] = await observeAll([at]);
+    if (one?.damage !== undefined) throw one.damage;
+    return one as Observed<T>;
   };
 
   return {
@@ -197,43 +204,27 @@ export function createKeyValueStore(
     get,
     getMany,
     async inspectMany<T>(space: Space, keys: readonly string[]) {
-      try {
-        return await getMany<T>(space, keys);
-      } catch (error) {
-        if (!isParleyError(error, "store-corrupt")) throw error;
-        // Values are read one by one after damage, which is slow.
-        const values: (T | ParleyError | undefined)[] = [];
-        for (const key of keys) values.push(await get<T>(space, key).catch(orRethrow));
-        return values;
-      }
+      const found = await observeAll(keys.map((key) => ({ space, key })));
+      return found.map(({ value, damage }) => damage ?? (value as T | undefined));
     },
     async hasMany(space, keys) {
       if (keys.length === 0) return [];
       keys.forEach(checkName);
       return timed("read", async () => keyv(space).hasMany([...keys]));
     },
-    async observe<T>(at: EntryAddress): Promise<Observed<T>> {
-      const [one] = await observeAll([at]);
-      if (one?.damage !== undefined) throw one.damage;
-      return one as Observed<T>;
-    },
+    observe,
     observeAll,
     asWritten: (change) => written.get(change),
     async write(changes, resolves) {
       await apply([], changes, resolves);
     },
     async update<T>(at: EntryAddress, change: (value: T) => T | undefined, resolves?: Resolves) {
-      checkName(at.key);
-      await timed(resolves === "soon" ? "soon" : "write", async () => {
-        for (;;) {
-          const [stored] = await backend.read([at]);
-          if (stored === undefined) return;
-          const value = decode(at, stored).value as T | undefined;
-          const changed = value === undefined ? undefined : change(value);
-          if (changed === undefined) return;
-          if (await replaceValue(backend, at, stored, seal(at, changed), resolves)) return;
-        }
-      });
+      for (;;) {
+        const { value: before, unchanged } = await observe<T>(at);
+        const value = before === undefined ? undefined : change(before);
+        if (value === undefined) return;
+        if ((await apply([unchanged], [{ kind: "set", at, value, ttlMs: "kept" }], resolves)) === -1) return;
+      }
     },
     async scrub() {
       await backend.apply([], [], "scrubbed");
@@ -284,18 +275,6 @@ export const batchSize = 200;
 export async function writeBatches(store: KeyValueStore, changes: readonly Change[]): Promise<void> {
   for (let from = 0; from < changes.length; from += batchSize)
     await store.write(changes.slice(from, from + batchSize));
-}
-
-/** Replaces a stored value and keeps its expiry. False: the value is no longer `old`. */
-async function replaceValue(
-  backend: Backend,
-  at: EntryAddress,
-  old: string,
-  value: string,
-  resolves?: Resolves,
-): Promise<boolean> {
-  const change = { kind: "set", at, value, expires: "kept" } as const;
-  return (await backend.apply([{ ...at, mustBe: old }], [change], resolves)) === -1;
 }
 
 /** Opens Keyv without a listener for `error`, because with one, failed reads would return `undefined`. */
