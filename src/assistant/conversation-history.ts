@@ -55,6 +55,16 @@ export function createConversationHistory(options: HistoryOptions): Conversation
         return asked.map((one) => ({ event: one.event, hasBegun: true }));
       });
     },
+    async ends(keys) {
+      const records = keys.length === 0 ? [] : await inbox.read(keys);
+      return new Map(
+        records.flatMap(({ event, state, turn }) =>
+          turn !== undefined && (state === "over" || (state === "ending" && turn.end?.isStored === true))
+            ? [[event.key, { attempt: turn.attempt, end: turn.end }] as const]
+            : [],
+        ),
+      );
+    },
     conversations: (prefix, query) => lists.list(prefix, { max: maxListed, ...query }),
     export: (conversationId) => archive.exportConversation(conversationId),
     search: (prefix, search) => lists.search(prefix, search),

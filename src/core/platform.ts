@@ -4,6 +4,7 @@ import type { Actor } from "./access.ts";
 import type { SettingFacts } from "./command-services.ts";
 import type { ReplyAddress, Attachment, EditedContent, IncomingEvent, Origin } from "./events.ts";
 import type { Aside, MessageFacts, Placement } from "./placement.ts";
+import type { Attempt, TurnEnd } from "./inbox.ts";
 import type { FormOffer, Press, PressResult, ReplyAction } from "./press.ts";
 import type { AnswerSource, ModelOperation } from "./gateway.ts";
 import type { RoomQuery, RoomResult } from "./room.ts";
@@ -122,6 +123,8 @@ export interface Reply {
 
 /** What the caller gives to a reply that it opens. */
 export interface ReplyHooks {
+  /** The attempt that it shows, and when its last question was sent. Some replies belong to no turn. */
+  readonly turn?: Pick<Attempt, "key" | "attempt"> & { readonly sentAt: number };
   /** An earlier run may have posted messages of it without saving their address. Default false. */
   readonly isResumed?: boolean;
   /** Shows nothing before the reply ends: no placeholder and no text that grows. Default false. */
@@ -407,6 +410,12 @@ export interface OpenQuestion {
   readonly hasBegun: boolean;
 }
 
+/** How the latest attempt at a turn has ended. `end` is absent where that is not known any more. */
+export interface EndedTurn {
+  readonly attempt: number;
+  readonly end: TurnEnd | undefined;
+}
+
 /** Stored conversations, which platforms list, search, copy or look up. It throws `store-unavailable`. */
 export interface ConversationHistory {
   /**
@@ -427,6 +436,8 @@ export interface ConversationHistory {
   question(conversationId: string, key: string): Promise<StoredMessage | undefined>;
   /** The unanswered events of a conversation, oldest first. A question is stored when its turn begins. */
   openQuestions(conversationId: string): Promise<readonly OpenQuestion[]>;
+  /** How turns have ended, by their keys. Those that run, and those older than a week, are left out. */
+  ends(keys: readonly string[]): Promise<ReadonlyMap<string, EndedTurn>>;
   /**
    * Conversations whose id starts with `prefix`, most recently used first. By default there are at most 200,
    * and pinned ones in addition.

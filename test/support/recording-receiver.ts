@@ -152,6 +152,7 @@ export function createRecordingReceiver(): RecordingReceiver {
     history: async () => [],
     question: () => Promise.resolve(undefined),
     openQuestions: async () => [],
+    ends: async () => new Map(),
     async conversations(prefix, { without } = {}) {
       if (receiver.outage !== undefined) throw receiver.outage;
       const known = [...receiver.known].map((conversationId) => ({ conversationId, sentAt: 0, within: [] }));

@@ -153,6 +153,7 @@ export function createSlackReceiver(): SlackReceiver {
     history: () => Promise.resolve([]),
     question: () => Promise.resolve(undefined),
     openQuestions: () => Promise.resolve([]),
+    ends: () => Promise.resolve(new Map()),
     conversations(prefix) {
       const ids = [...receiver.stored].filter((id) => id.startsWith(prefix)).slice(0, maxListed);
       return Promise.resolve(ids.map((conversationId) => ({ conversationId, title: "", updatedAt: 0 })));

@@ -5,6 +5,7 @@ import type { Attempt, Inbox, InboxRecord, ResultKind, TurnEnd } from "../../cor
 import { messageIds } from "../../core/message-ids.ts";
 import type { Reply } from "../../core/platform.ts";
 import type { AnswerDraft, Result } from "../../core/result.ts";
+import { toShownEnd } from "../../core/shown-end.ts";
 import type { Archive, Conversations, StoredMessage } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { translate } from "../../words/translate.ts";
@@ -347,7 +348,6 @@ async function showEnd(
     await reply.finish({ notices: [why === "" ? toNotice(toWithdrawn()) : why] });
     return;
   }
-  const { notices = [], failure, sources } = answer ?? {};
   if (answer === undefined) {
     // Somebody may have removed the stored answer in the meantime.
     if (end.kind === "answer" || end.kind === "stopped")
@@ -355,27 +355,25 @@ async function showEnd(
     else await reply.fail({ text: why, ...(end.canRetry === true ? { retryKey: key } : {}) });
     return;
   }
+  const { failure, notices } = toShownEnd(answer, end);
   const pictures = (): Promise<readonly string[]> =>
     showPictures(options, conversationId, answer.parts, reply);
   const unshown: string[] = [];
   if (result?.hasPicturesFirst === true) unshown.push(...(await pictures()));
   const text = result?.shown ?? (result === undefined ? textOf(answer.parts) : textOfAnswer(answer));
-  const isFailure = (failure !== undefined && end.keepsEarlier !== true) || answer.outcome === "failed";
   if (result?.isWritten !== true || end.kind !== "answer") {
-    if (text !== "" || !isFailure) reply.write({ lead, text, isWhole: true });
+    if (text !== "" || failure === undefined) reply.write({ lead, text, isWhole: true });
   }
   if (result?.hasPicturesFirst !== true) unshown.push(...(await pictures()));
-  if (isFailure) {
+  const all = [...notices, ...unshown];
+  if (failure !== undefined) {
     await reply.fail({
-      text: failure ?? why,
-      notices: [...notices, ...unshown],
-      ...(sources === undefined ? {} : { sources }),
+      text: failure,
+      notices: all,
+      ...(answer.sources === undefined ? {} : { sources: answer.sources }),
       ...(end.canRetry === true ? { retryKey: key } : {}),
     });
     return;
   }
-  const kept = end.keepsEarlier === true ? [translate("notice.earlier-answer", { why })] : [];
-  const before = end.keepsEarlier === true && failure !== undefined ? [failure] : [];
-  const all = [...notices, ...before, ...kept, ...unshown];
   await reply.finish({ ...toEnding(conversationId, answer, all), ...result?.buttons });
 }

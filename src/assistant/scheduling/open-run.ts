@@ -36,6 +36,7 @@ export function createOpenRun(options: AttemptOptions, askedWith: (begun: Begun)
         // The lease may have been lost while the address was saved.
         throwIfAbandoned(active.signal);
       },
+      turn: { key: event.key, attempt: turn.attempt, sentAt: (events.at(-1) ?? event).sentAt },
       isResumed,
       isFresh: active.isFresh,
       isCalm: turnSettings.isCalm,

@@ -37,16 +37,15 @@ import { conversationRoutes, hasItem, receiveShown, listRoutes } from "./convers
 import { readBody, sendJson, sendProblem, sendCompressedJson } from "./http.ts";
 import { localActor, toCommandCall, toCommandView } from "./messages.ts";
 import { uploadRoutes } from "./upload-routes.ts";
-import {
-  toUsageView,
-  type UsageView,
-  type SearchView,
-  type ModelView,
-  type SettingsView,
-  type StateView,
-  toSourcesView,
-  type GivenFilesView,
-  type ToldView,
+import { toUsageView, toSourcesView } from "./items.ts";
+import type {
+  UsageView,
+  SearchView,
+  ModelView,
+  SettingsView,
+  StateView,
+  GivenFilesView,
+  ToldView,
 } from "./views.ts";
 
 /** How many stored messages are looked through. */

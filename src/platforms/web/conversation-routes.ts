@@ -3,6 +3,7 @@ import { pipeline } from "node:stream/promises";
 import { z } from "zod";
 import { parseCommandLine } from "../../core/command.ts";
 import type { IncomingEvent } from "../../core/events.ts";
+import type { OpenQuestion } from "../../core/platform.ts";
 import type { ExportedFile } from "../../core/storage.ts";
 import { toZip } from "../../media/zip.ts";
 import { systemClock } from "../../support/clock.ts";
@@ -29,12 +30,13 @@ import {
   type Exchange,
   type Route,
 } from "./api-context.ts";
-import { holdsUp, isRunning } from "./feed.ts";
+import { isRunning } from "./feed.ts";
 import { badField, readBody, sendJson, sendProblem, sendTooMany, sendUntrustedFile } from "./http.ts";
 import { localActor, toEvent } from "./messages.ts";
-import { toOwnItem, toUploadView } from "./conversation-views.ts";
+import { toOpenItem, toQuestionItem, toUploadView } from "./conversation-views.ts";
 import { findUpload } from "./upload-routes.ts";
 import { toAttachment } from "./uploads.ts";
+import { toItem } from "./items.ts";
 import type { ListStateView, ItemView, ConversationsView } from "./views.ts";
 import { toNotice } from "../../core/error-messages.ts";
 
@@ -70,26 +72,33 @@ async function editQuestion(context: ApiContext, { request, response, id }: Exch
     sendProblem(response, 404, "gone", translate("web.message-gone"));
     return;
   }
-  const feed = context.feeds.of(conversationId);
-  const live = feed.get(itemId);
-  // Pages that show the stored form get it too.
-  if (live === undefined) feed.settle(itemId, { ...item, text });
-  else feed.put({ ...live, text });
+  const edited = await findQuestion(context, conversationId, itemId);
+  if (edited !== undefined) context.feeds.of(conversationId).take([edited]);
   sendJson(response, 202, { outcome });
 }
 
-/** Finds a live or stored question. */
+/** Finds a question in the record, or one that is not in it yet. */
 async function findQuestion(
-  { feeds, history }: ApiContext,
+  { commands, history }: ApiContext,
   conversationId: string,
   itemId: string,
 ): Promise<ItemView | undefined> {
-  const key = toTurnKey(itemId);
-  if (toItemId(key, "user") !== itemId) return undefined;
-  const live = feeds.of(conversationId).get(itemId);
-  if (live !== undefined) return live.isPrivate === true ? undefined : live;
-  const stored = await history.question(conversationId, key);
-  return stored === undefined ? undefined : toOwnItem(conversationId, stored);
+  const stored = await history.question(conversationId, toTurnKey(itemId));
+  if (stored !== undefined) return toItem(conversationId, stored);
+  const open = await findOpen(history, conversationId, itemId);
+  return open && toOpenItem(open.event, commands);
+}
+
+/** Finds a question that is not answered yet, and that is no private call. */
+async function findOpen(
+  history: ApiContext["history"],
+  conversationId: string,
+  itemId: string,
+): Promise<OpenQuestion | undefined> {
+  const open = await history.openQuestions(conversationId);
+  return open.find(
+    ({ event }) => toItemId(event.key, "user") === itemId && (event.kind === "message" || !event.isPrivate),
+  );
 }
 
 const defaultMessages = 100;
@@ -130,23 +139,23 @@ async function streamConversation(context: ApiContext, exchange: Exchange): Prom
   const asked = Number(target.query.get("max") ?? defaultMessages);
   const max = Number.isInteger(asked) ? Math.min(Math.max(asked, 1), maxMessages) : defaultMessages;
   const lastSeen = request.headers["last-event-id"] ?? target.query.get("after") ?? "";
-  const feed = feeds.of(conversationId);
   const list = followList(context, conversationId);
   // A page that reads too slowly is disconnected, and reconnects with its cursor.
   const open = (): SseWriter => createSseWriter(response, { headers: inertHeaders, retryMs });
-  let missed = feed.since(String(lastSeen));
+  let missed = feeds.of(conversationId).since(String(lastSeen));
   let writer = missed === undefined ? undefined : open();
   if (writer === undefined) {
     const snapshot = await views.takeSnapshot(conversationId, max, whenClosed(response));
     try {
       writer = open();
       // A long chat may be larger than the usual limit of unread data. What changes meanwhile follows.
-      await writer.sendInPieces(snapshot.pieces, { id: snapshot.id, event: "snapshot" });
+      await writer.sendInPieces(snapshot.pieces, { id: snapshot.cursor, event: "snapshot" });
     } finally {
       snapshot.release();
     }
-    missed = feed.since(snapshot.from);
+    missed = feeds.of(conversationId).since(snapshot.cursor);
   }
+  const feed = feeds.of(conversationId);
   if (missed === undefined) {
     response.destroy();
     return;
@@ -231,75 +240,31 @@ async function receiveMessage(context: ApiContext, { request, response, id }: Ex
 }
 
 /**
- * Passes an event of a conversation to the receiver, and shows its message until it is stored. A message that
- * is not accepted is taken back.
+ * Passes an event of a conversation to the receiver, and shows its message when it is accepted.
  * @throws ParleyError as `receive` does
  */
 export async function receiveShown(
-  context: ApiContext,
+  { feeds, receiver }: ApiContext,
   event: IncomingEvent,
-  { text, files }: Pick<ItemView, "text" | "files">,
+  content: Pick<ItemView, "text" | "files">,
 ): Promise<"accepted" | "duplicate"> {
-  const { conversationId } = event;
-  const itemId = toItemId(event.key, "user");
-  const feed = context.feeds.of(conversationId);
-  const isNew = feed.get(itemId) === undefined;
-  // It is shown first, since the reply may start before `receive` resolves.
-  if (isNew) {
-    const isPrivate = event.kind === "call" && event.isPrivate;
-    const isWaiting = !isPrivate && feed.items().some(holdsUp);
-    feed.put({
-      id: itemId,
-      role: "user",
-      state: "finished",
-      createdAt: event.sentAt,
-      text,
-      files,
-      notices: [],
-      ...(isPrivate ? { isPrivate } : {}),
-      ...(isWaiting ? { isWaiting } : {}),
-    });
-  }
-  let outcome: "accepted" | "duplicate" | undefined;
-  try {
-    outcome = await context.receiver.receive(event, { canResend: true });
-    return outcome;
-  } finally {
-    if (isNew && outcome !== "accepted") await takeBack(context, conversationId, itemId, outcome);
-  }
-}
-
-/** Removes a message that was not accepted. One that was accepted before is shown as it is stored. */
-async function takeBack(
-  { feeds, views }: ApiContext,
-  conversationId: string,
-  itemId: string,
-  outcome: "duplicate" | undefined,
-): Promise<void> {
-  const feed = feeds.of(conversationId);
-  if (outcome === undefined) {
-    feed.drop(itemId);
-    return;
-  }
-  const readSnapshot = await views.readHistory(conversationId, defaultMessages);
-  const stored = readSnapshot().items.find(({ id }) => id === itemId);
-  if (stored === undefined) feed.drop(itemId);
-  else feed.settle(itemId, stored);
+  const outcome = await receiver.receive(event, { canResend: true });
+  if (outcome === "accepted") feeds.of(event.conversationId).put(toQuestionItem(event, content));
+  return outcome;
 }
 
 /** Takes back a message of the person whose turn has not begun. */
 async function takeBackWaiting(context: ApiContext, { request, response, id }: Exchange): Promise<void> {
   const { itemId } = await readBody(request, z.object({ itemId: keyText }));
   const conversationId = toConversationId(id);
-  const feed = context.feeds.of(conversationId);
-  const item = feed.get(itemId);
-  if (item?.role !== "user" || item.isWaiting !== true) {
+  const open = await findOpen(context.history, conversationId, itemId);
+  if (open === undefined || open.hasBegun) {
     sendProblem(response, 409, "begun", translate("web.begun"));
     return;
   }
   await context.receiver.changed({ kind: "delete-messages", conversationId, keys: [toTurnKey(itemId)] });
-  feed.drop(itemId);
-  for (const file of item.files) {
+  context.feeds.of(conversationId).drop(itemId);
+  for (const file of toOpenItem(open.event, context.commands).files) {
     const uploadId = "url" in file ? /^\/api\/uploads\/(\w+)$/.exec(file.url ?? "")?.[1] : undefined;
     if (uploadId !== undefined) await context.uploads.remove(uploadId);
   }
@@ -336,8 +301,8 @@ export async function hasItem(
   isWanted: (item: ItemView) => boolean,
 ): Promise<boolean> {
   if (feeds.of(conversationId).items().some(isWanted)) return true;
-  const readSnapshot = await views.readHistory(conversationId, defaultMessages);
-  return readSnapshot().items.some(isWanted);
+  const { items } = await views.readRecord(conversationId, defaultMessages);
+  return items.some(isWanted);
 }
 
 async function deleteConversation(context: ApiContext, { response, id }: Exchange): Promise<void> {

@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Change, ItemView } from "./views.ts";
-import { createRecent } from "../../support/recent.ts";
 
 /** A change and the cursor after it, which a page sends when it reconnects (`Last-Event-ID`). */
 interface NumberedChange {
@@ -15,12 +14,10 @@ const maxChanges = 500;
 const maxFileBytes = 64 * 1024 * 1024;
 /** The most live items. Past it, the oldest that has ended is dropped. */
 const maxItems = 100;
-const maxStoredIds = 100;
-const maxSentIds = 10_000;
 
 /**
- * Holds the live state of one conversation, and the changes of it that pages follow. It is what is not, or
- * not yet, in the history: messages being accepted, answers being streamed, and failures with their Retry.
+ * Holds what is live in one conversation: messages until they are in the record, answers that are streamed,
+ * and what is never stored. It tells pages what an item is now, by this process or by the record.
  */
 export class Feed {
   /** Distinguishes the numbers of these changes from those of another process or an evicted feed. */
@@ -29,17 +26,11 @@ export class Feed {
   readonly #listeners = new Set<(change: NumberedChange) => void>();
   #last = 0;
   readonly #items = new Map<string, ItemView>();
-  /** Maps a live item id to the id under which the answer was stored, where they differ. */
-  readonly #storedIds = createRecent<string>(maxStoredIds);
-  /** The size is limited rather than the count, because `max` would preallocate. */
-  readonly #sentIds = createRecent(maxSentIds);
   readonly #files = new LRUCache<string, Uint8Array>({
     maxSize: maxFileBytes,
     sizeCalculation: (bytes) => Math.max(1, bytes.byteLength),
   });
-
-  /** The ids of items that {@link restore} has added. */
-  readonly #restored = new Set<string>();
+  #isErased = false;
 
   readonly #onChange: (change: Change) => void;
 
@@ -63,78 +54,42 @@ export class Feed {
     return `${this.#epoch}-${this.#last}`;
   }
 
-  /** Returns the id under which an answer is stored. For a batch it is the id of the first message. */
-  storedIdOf(liveId: string): string {
-    return this.#storedIds.get(liveId) ?? liveId;
-  }
-
-  /** Whether pages have been sent this item, by a change or in a snapshot. */
-  wasSent(id: string): boolean {
-    return this.#sentIds.has(id);
-  }
-
-  /** Marks the items of a snapshot as sent. */
-  markSent(ids: readonly string[]): void {
-    for (const id of ids) this.#sentIds.set(id, true);
-  }
-
   get(id: string): ItemView | undefined {
     return this.#items.get(id);
   }
 
-  /** Lists all live items, oldest first. */
+  /** Lists all live items. */
   items(): readonly ItemView[] {
     return [...this.#items.values()];
   }
 
-  /**
-   * Adds an item at the end or replaces the one with its id. A new answer comes before the questions that
-   * wait for it, since they belong to later turns.
-   */
+  /** Says what a live item is now. Only the new end is sent where its text or its thoughts have grown. */
   put(item: ItemView): void {
-    const isNewAnswer = item.role === "assistant" && item.isPrivate !== true && !this.#items.has(item.id);
-    const before = isNewAnswer ? this.items().find(({ isWaiting }) => isWaiting === true)?.id : undefined;
-    const later = before === undefined ? [] : this.#itemsFrom(before);
-    for (const { id } of later) this.#items.delete(id);
-    for (const one of [item, ...later]) this.#items.set(one.id, one);
-    this.#publish({ kind: "put", item, ...(before === undefined ? {} : { before }) });
+    const before = this.#items.get(item.id);
+    this.#items.set(item.id, item);
+    this.#publish((before && toGrowth(before, item)) ?? { kind: "put", item });
     if (this.#items.size <= maxItems) return;
     const oldest = [...this.#items.values()].find((other) => !isRunning(other) && other.id !== item.id);
     if (oldest !== undefined) this.#items.delete(oldest.id);
   }
 
-  /** Replaces an answer's text. Only the new end is sent where the old text is a prefix of it. */
-  setText(id: string, text: string): void {
-    const item = this.#items.get(id);
-    if (item === undefined || item.text === text) return;
-    const { status, drawing: _drawing, ...rest } = item;
-    const grown = { ...rest, state: "growing" as const, text };
-    if (status !== undefined || item.state !== "growing" || !text.startsWith(item.text)) {
-      this.put(grown);
-      return;
+  /** Says what the record says of items. What is stored is live no longer. */
+  take(items: readonly ItemView[]): void {
+    for (const item of items) {
+      const live = this.#items.get(item.id);
+      if (live !== undefined && item.isStored !== true) this.#items.set(item.id, item);
+      else if ((live?.attempt ?? 0) <= (item.attempt ?? 0)) this.#settle(item);
+      this.#publish({ kind: "put", item });
     }
-    this.#items.set(id, grown);
-    this.#publish({ kind: "text", id, at: item.text.length, text: text.slice(item.text.length) });
   }
 
-  /** Replaces an answer's thoughts, and sends them as {@link setText} sends its text. */
-  setThoughts(id: string, thoughts: string): void {
-    const item = this.#items.get(id);
-    const { thoughts: before = "" } = item ?? {};
-    if (item === undefined || before === thoughts) return;
-    const grown = { ...item, thoughts };
-    if (!thoughts.startsWith(before)) {
-      this.put(grown);
-      return;
+  /** Removes a stored item, and its files. */
+  #settle({ id, files }: ItemView): void {
+    this.#items.delete(id);
+    for (const file of files) {
+      const hash = "url" in file ? /blobs\/(\w+)/.exec(file.url ?? "")?.[1] : undefined;
+      if (hash !== undefined) this.#files.delete(hash);
     }
-    this.#items.set(id, grown);
-    this.#publish({
-      kind: "text",
-      id,
-      at: before.length,
-      text: thoughts.slice(before.length),
-      isThought: true,
-    });
   }
 
   /** Caches an answer's file until it is in the history: 64 MB for each conversation, as an LRU cache. */
@@ -147,61 +102,10 @@ export class Feed {
     return this.#files.get(hash);
   }
 
-  /**
-   * Replaces the live item `id` by its stored form, on pages too. What only its reply had stays live, as
-   * {@link withLive} says.
-   */
-  settle(id: string, stored: ItemView): void {
-    const live = this.#items.get(id);
-    const item = live === undefined ? stored : withLive(stored, live);
-    this.#items.delete(id);
-    if (item !== stored) this.#items.set(item.id, item);
-    for (const file of stored.files) {
-      const hash = "url" in file ? /blobs\/(\w+)/.exec(file.url ?? "")?.[1] : undefined;
-      if (hash !== undefined) this.#files.delete(hash);
-    }
-    if (item.id === id) {
-      this.#publish({ kind: "put", item });
-      return;
-    }
-    this.#storedIds.set(id, item.id);
-    this.#publish({ kind: "put", item, replaces: id });
-  }
-
-  /** Sends a stored item that pages do not have, to be shown before the item `before` or at the end. */
-  insert(item: ItemView, before: string | undefined): void {
-    this.#publish({ kind: "put", item, ...(before === undefined ? {} : { before }) });
-  }
-
-  /**
-   * Adds questions that are not answered yet and that this feed does not know, because they were accepted
-   * before a restart or by another process. It removes those that it added earlier and that are answered now.
-   * The caller sends all to pages.
-   */
-  restore(open: readonly ItemView[]): void {
-    const ids = new Set(open.map(({ id }) => id));
-    for (const id of this.#restored) {
-      if (ids.has(id)) continue;
-      this.#restored.delete(id);
-      this.drop(id);
-    }
-    for (const item of open) {
-      if (this.#items.has(item.id)) continue;
-      this.#items.set(item.id, item);
-      this.#restored.add(item.id);
-    }
-  }
-
-  /** Notes that the turn of the message `id` has begun, so that this one and those before it stop waiting. */
-  begin(id: string): void {
-    const items = this.items();
-    const until = items.findIndex((item) => item.id === id);
-    for (const { isWaiting, ...item } of items.slice(0, until + 1)) if (isWaiting === true) this.put(item);
-  }
-
-  /** Removes an item that was not accepted, on pages too. */
+  /** Removes an item, on pages too. */
   drop(id: string): void {
-    if (this.#items.delete(id)) this.#publish({ kind: "drop", id });
+    this.#items.delete(id);
+    this.#publish({ kind: "drop", id });
   }
 
   /** Removes an item here. Pages that show it keep it. */
@@ -211,15 +115,23 @@ export class Feed {
 
   /** Removes everything when the conversation was deleted, on pages too. The numbers of changes continue. */
   clear(): void {
-    for (const one of [this.#items, this.#files, this.#storedIds, this.#sentIds, this.#restored]) one.clear();
+    for (const one of [this.#items, this.#files]) one.clear();
     this.#changes.length = 0;
     this.#publish({ kind: "gone" });
   }
 
-  /** Removes files and ended items after stored data was erased. Pages keep what they show. */
+  /** Removes files and ended items because stored data is being erased. */
   forget(): void {
     this.#files.clear();
     for (const item of this.#items.values()) if (!isRunning(item)) this.#items.delete(item.id);
+    this.#isErased = true;
+  }
+
+  /** Makes pages read everything again when what {@link forget} was called for is erased. */
+  afterErasure(): void {
+    if (!this.#isErased) return;
+    this.#isErased = false;
+    this.#publish({ kind: "again" });
   }
 
   /** Tells pages that a call opened another conversation. */
@@ -243,13 +155,7 @@ export class Feed {
     };
   }
 
-  #itemsFrom(id: string): readonly ItemView[] {
-    const items = this.items();
-    return items.slice(items.findIndex((item) => item.id === id));
-  }
-
   #publish(change: Change): void {
-    if (change.kind === "put") this.#sentIds.set(change.item.id, true);
     this.#last += 1;
     const numbered = { id: this.cursor, change };
     this.#changes.push(numbered);
@@ -259,37 +165,21 @@ export class Feed {
   }
 }
 
+/** Returns what has come to an item's text or thoughts, where nothing else of it has changed. */
+function toGrowth(before: ItemView, item: ItemView): Change | undefined {
+  const fields = Object.keys({ ...before, ...item }) as (keyof ItemView)[];
+  const [field, another] = fields.filter((name) => before[name] !== item[name]);
+  if (another !== undefined || (field !== "text" && field !== "thoughts")) return undefined;
+  const { [field]: old = "" } = before;
+  const { [field]: grown = "" } = item;
+  if (!grown.startsWith(old)) return undefined;
+  const change = { kind: "text", id: item.id, at: old.length, text: grown.slice(old.length) } as const;
+  return field === "thoughts" ? { ...change, isThought: true } : change;
+}
+
 /** Whether an answer is still being made. */
 export function isRunning(item: ItemView): boolean {
   return item.state === "waiting" || item.state === "growing";
-}
-
-/** Whether later messages wait for it. Private calls run beside the conversation. */
-export function holdsUp(item: ItemView): boolean {
-  return item.isPrivate !== true && (isRunning(item) || item.isWaiting === true);
-}
-
-/**
- * Adds to a stored answer what only its reply had: the reason and the Retry of a failure, and notices such as
- * why there is no new answer. Returns `stored` itself where there is nothing to add.
- */
-export function withLive(stored: ItemView, live: ItemView): ItemView {
-  if (live.state === "failed") return withFailure(stored, live);
-  const isSame = live.role === "assistant" && live.text.trim() === stored.text.trim();
-  const hasMore = live.notices.some((notice) => !stored.notices.includes(notice));
-  return isSame && hasMore ? { ...stored, notices: live.notices } : stored;
-}
-
-function withFailure(stored: ItemView, live: ItemView): ItemView {
-  const { failure, retryKey, notices } = live;
-  const { retryKey: _retryKey, failure: _failure, ...rest } = stored;
-  return {
-    ...rest,
-    state: "failed",
-    notices,
-    ...(failure === undefined ? {} : { failure }),
-    ...(retryKey === undefined ? {} : { retryKey }),
-  };
 }
 
 /** `isStored` means that a stored entry has changed. Otherwise an answer has begun or ended. */

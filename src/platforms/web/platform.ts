@@ -23,7 +23,8 @@ import { createConversationViews } from "./conversation-views.ts";
 import { createFeeds, type Feed } from "./feed.ts";
 import { createPageRequests, type PageAccess } from "./requests.ts";
 import { createUploads, shownMs } from "./uploads.ts";
-import { blobUrl, toFileView, toSourcesView, type ItemView } from "./views.ts";
+import { blobUrl, orderStep, toFileView, toSourcesView } from "./items.ts";
+import type { ItemView } from "./views.ts";
 
 const sweepIntervalMs = 10 * 60_000;
 /** How often accounts that were closed or removed meanwhile are looked for. */
@@ -144,19 +145,21 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
 
     openReply(address, hooks) {
       const webAddress = toWebAddress(address);
-      const settle = async () => {
-        const storedKeys = await context?.views.settle(webAddress.conversationId);
-        feeds.touch(webAddress.conversationId);
+      const { conversationId } = webAddress;
+      const refresh = async () => {
+        const storedKeys = await context?.views.refresh(conversationId, turnOf(webAddress, hooks).key);
+        feeds.touch(conversationId);
         if (storedKeys !== undefined) await expireUploadsOf(storedKeys);
       };
       return createWebReply({
         address: webAddress,
-        feed: feeds.of(webAddress.conversationId),
+        feed: feeds.of(conversationId),
         hooks,
-        firstText: () => void settle(),
+        firstText: () => void refresh(),
         async ended({ isFinal }) {
           if (isFinal) uploads.expireOf(toEventKey(webAddress));
-          await settle();
+          await refresh();
+          for (const feed of feeds.all().values()) feed.afterErasure();
         },
       });
     },
@@ -256,14 +259,19 @@ export function createWebPlatform(options: WebPlatformOptions): WebPlatform {
   };
 }
 
+/** The turn that a reply shows. One that belongs to none is called by its address. */
+function turnOf(address: WebAddress, { turn }: ReplyHooks): NonNullable<ReplyHooks["turn"]> {
+  return turn ?? { key: toEventKey(address), attempt: 1, sentAt: systemClock.now() };
+}
+
 /** The shortest time between two text changes, which limits how often pages render. */
 const minIntervalMs = 30;
 
 /**
  * Creates a reply that is streamed to every page which shows its conversation. `firstText` is called after
- * its first text, and `ended` after it has finished or failed: messages stored by then can replace their live
- * form. `isFinal` means that no Retry or confirmation can run it again. After the end of a private reply,
- * only what a Retry or a confirmation needs stays live.
+ * its first text, and `ended` after it has finished or failed: the record has what is stored by then.
+ * `isFinal` means that no Retry or confirmation can run it again. After the end of a private reply, only what
+ * a Retry or a confirmation needs stays live.
  */
 export function createWebReply(options: {
   address: WebAddress;
@@ -273,8 +281,20 @@ export function createWebReply(options: {
   ended(ending: { readonly isFinal: boolean }): Promise<void>;
 }): Reply {
   const { address, feed, hooks } = options;
-  const key = toEventKey(address);
-  const id = feed.storedIdOf(toItemId(key, "assistant"));
+  const { key, attempt, sentAt } = turnOf(address, hooks);
+  const id = toItemId(key, "assistant");
+  let item: ItemView = {
+    id,
+    attempt,
+    role: "assistant",
+    state: "waiting",
+    createdAt: systemClock.now(),
+    order: sentAt + orderStep,
+    text: "",
+    files: [],
+    notices: [],
+    ...(address.isPrivate === true ? { isPrivate: true } : {}),
+  };
   let written = "";
   let thoughts: string | undefined;
   let hasText = false;
@@ -282,69 +302,43 @@ export function createWebReply(options: {
   let timer: NodeJS.Timeout | undefined;
   let isOver = false;
 
-  function item(): ItemView {
-    return (
-      feed.get(id) ?? {
-        id,
-        role: "assistant",
-        state: "waiting",
-        createdAt: systemClock.now(),
-        text: "",
-        files: [],
-        notices: [],
-        ...(address.isPrivate === true ? { isPrivate: true } : {}),
-      }
-    );
+  function put(now: ItemView): void {
+    item = now;
+    feed.put(now);
   }
 
   function send(): void {
     clearTimeout(timer);
     timer = undefined;
     lastSentAt = performance.now();
-    if (thoughts !== undefined) feed.setThoughts(id, thoughts);
-    if (hasText) feed.setText(id, written);
+    if (thoughts !== undefined) put({ ...item, thoughts });
+    if (hasText) put({ ...withoutStatus(item), state: "growing", text: written });
   }
 
-  async function end(last: ItemView): Promise<void> {
+  async function end(last: Partial<ItemView>): Promise<void> {
     if (isOver) return;
     isOver = true;
     clearTimeout(timer);
-    const { status: _status, drawing: _drawing, ...rest } = last;
-    feed.put(rest);
+    put({ ...withoutStatus(item), text: written, ...last });
     if (address.isPrivate === true) {
       feed.discard(toItemId(key, "user"));
-      if (rest.state === "finished" && rest.confirm === undefined) feed.discard(id);
+      if (item.state === "finished" && item.confirm === undefined) feed.discard(id);
     }
-    await options.ended({ isFinal: rest.retryKey === undefined && rest.confirm === undefined });
+    await options.ended({ isFinal: item.retryKey === undefined && item.confirm === undefined });
   }
 
   return {
     showsVersions: true,
     async show() {
       if (isOver) return;
-      written = "";
-      thoughts = undefined;
-      const {
-        failure: _failure,
-        retryKey: _retryKey,
-        confirm: _confirm,
-        actions: _actions,
-        status: _status,
-        drawing: _drawing,
-        thoughts: _thoughts,
-        sources: _sources,
-        ...rest
-      } = item();
-      feed.begin(toItemId(key, "user"));
-      feed.put({ ...rest, state: "waiting", text: "", files: [], notices: [] });
+      put(item);
       await hooks.saveAddress({ ...address });
     },
     status(text, { drawing } = {}) {
       if (isOver || hooks.isCalm === true) return;
-      const current = item();
       // A model that thinks says so with each word.
-      if (current.status === text && drawing === undefined && feed.get(id) !== undefined) return;
-      feed.put({ ...current, status: text, ...(drawing === undefined ? {} : { drawing }) });
+      if (item.status === text && drawing === undefined) return;
+      put({ ...item, status: text, ...(drawing === undefined ? {} : { drawing }) });
     },
     think(text) {
       if (isOver || hooks.isCalm === true) return;
@@ -356,7 +350,6 @@ export function createWebReply(options: {
       // The lead is left out, because it quotes what the page shows as the message before.
       written = content.text;
       if (hooks.isCalm === true) return;
-      if (feed.get(id) === undefined) feed.put(item());
       thoughts = content.thoughts ?? thoughts;
       if (!hasText) {
         hasText = true;
@@ -371,40 +364,38 @@ export function createWebReply(options: {
       const hash = createHash("sha256").update(file.bytes).digest("hex");
       feed.cacheFile(hash, file.bytes);
       const url = blobUrl(address.conversationId, hash, file.name);
-      const view = toFileView({ ...file, url });
-      const current = item();
-      feed.put({ ...current, files: [...current.files, view] });
+      put({ ...item, files: [...item.files, toFileView({ ...file, url })] });
       return Promise.resolve();
     },
-    async finish(ending = {}) {
-      const { notices = [], sources, confirm, actions = [] } = ending;
+    async finish({ notices = [], sources, confirm, actions = [] } = {}) {
       await end({
-        ...item(),
         state: "finished",
-        text: written,
         notices,
         ...toSourcesView(sources),
         ...(confirm === undefined ? {} : { confirm }),
         ...(actions.length === 0 ? {} : { actions }),
       });
     },
-    async fail(failure) {
+    async fail({ text, notices = [], sources, retryKey }) {
       await end({
-        ...item(),
         state: "failed",
-        text: written,
-        notices: failure.notices ?? [],
-        ...toSourcesView(failure.sources),
-        failure: failure.text,
-        ...(failure.retryKey === undefined ? {} : { retryKey: failure.retryKey }),
+        notices,
+        ...toSourcesView(sources),
+        failure: text,
+        ...(retryKey === undefined ? {} : { retryKey }),
       });
     },
     abandon() {
       if (isOver) return;
       isOver = true;
       clearTimeout(timer);
-      // Another process may resume it. The outcome is then in the history, but not in this feed.
-      feed.discard(id);
+      // Another process may resume it. What comes of it is then in the record, but not in this feed.
+      if (feed.get(id) === item) feed.discard(id);
     },
   };
+}
+
+/** An answer without what is shown until there is text. */
+function withoutStatus({ status: _status, drawing: _drawing, ...rest }: ItemView): ItemView {
+  return rest;
 }

@@ -1,11 +1,8 @@
-import { parseCommandLine } from "../../core/command.ts";
-import { type Form, actionsOf, type ReplyAction } from "../../core/press.ts";
-import type { AnswerSource, ModelOperation } from "../../core/gateway.ts";
-import { toShownSources, type ShownSource } from "../../core/sources.ts";
+import type { Form, ReplyAction } from "../../core/press.ts";
+import type { ModelOperation } from "../../core/gateway.ts";
+import type { ShownSource } from "../../core/sources.ts";
 import type { ConfirmButton, StatusOptions } from "../../core/platform.ts";
-import type { Receipt } from "../../core/receipt.ts";
-import type { AnswerVersion, ExcerptPart, MessagePart, Rating, StoredMessage } from "../../core/storage.ts";
-import { toItemId, toPageId } from "./address.ts";
+import type { ExcerptPart, Rating } from "../../core/storage.ts";
 
 /** A file of a message on the page. `url` is relative to this server, except for a link. */
 export type FileView =
@@ -15,10 +12,19 @@ export type FileView =
   | { readonly kind: "link"; readonly url: string }
   | { readonly kind: "unread"; readonly name: string; readonly reason: string };
 
-/** One message or answer on the page, stored or live. */
+/**
+ * One message or answer on the page. It has one place, its id, from the start of its turn on. Of two forms of
+ * it a page shows that of the later attempt, and of the same attempt the stored one.
+ */
 export interface ItemView {
-  /** The same before and after the message is stored. */
+  /** The same before and after the message is stored, and for all attempts at an answer. */
   readonly id: string;
+  /** The attempt that the answer is of, from 1. */
+  readonly attempt?: number;
+  /** Whether the record says so, which nothing else outweighs. */
+  readonly isStored?: true;
+  /** Pages sort by it. A question has the time at which it was sent, an answer a little more than that. */
+  readonly order: number;
   readonly role: "user" | "assistant";
   readonly state: "waiting" | "growing" | "finished" | "failed";
   /** Unix milliseconds. */
@@ -51,8 +57,6 @@ export interface ItemView {
   readonly usage?: UsageView;
   /** True when the person stopped the answer or the stream broke off. */
   readonly isInterrupted?: boolean;
-  /** True while another answer is made before the message's turn begins. It can be taken back. */
-  readonly isWaiting?: true;
   /** True for a private call and its answer, which are not part of the stored conversation. */
   readonly isPrivate?: true;
   /** The versions that stood in the place of a stored answer before, oldest first. */
@@ -78,15 +82,12 @@ export interface VersionView extends Pick<
   "createdAt" | "text" | "thoughts" | "files" | "sources" | "notices" | "model"
 > {}
 
-/** A change of a conversation. Pages apply changes in order. */
+/** A change of a conversation. Pages apply changes in order. Each can be applied again. */
 export type Change =
+  /** An item is now so. */
+  | { readonly kind: "put"; readonly item: ItemView }
   /**
-   * Adds an item at the end, or before the item with id `before`. It replaces the item with the same id, or
-   * the one with id `replaces`.
-   */
-  | { readonly kind: "put"; readonly item: ItemView; readonly replaces?: string; readonly before?: string }
-  /**
-   * Appends `text` to an answer's text, or to its thoughts. `at` is the length before it, by which a page
+   * Appends `text` to a live answer's text, or to its thoughts. `at` is the length before it, by which a page
    * notices that it missed a change.
    */
   | {
@@ -98,6 +99,8 @@ export type Change =
     }
   /** Removes an item. */
   | { readonly kind: "drop"; readonly id: string }
+  /** Stored messages were erased: the page reads all again. */
+  | { readonly kind: "again" }
   /** The conversation was deleted. */
   | { readonly kind: "gone" }
   /** The call `replyId` opened another conversation. The ids are page ids. */
@@ -108,7 +111,10 @@ export type Change =
       readonly title: string;
     };
 
-/** The last items, sent when a page connects. `mayHaveMore` means that there may be earlier ones. */
+/**
+ * The last items, sent when a page connects: the live ones, then the record. `mayHaveMore` means that there
+ * may be earlier ones.
+ */
 export interface SnapshotView {
   readonly items: readonly ItemView[];
   readonly mayHaveMore: boolean;
@@ -207,108 +213,6 @@ export interface OptionView {
   readonly operation?: ModelOperation;
 }
 
-/** Converts a stored message. A retried answer has the id of its first attempt. */
-export function toItem(conversationId: string, message: StoredMessage): ItemView {
-  const { failure, turnKey, role, outcome, receipt, versions } = message;
-  const content = toVersionView(conversationId, message, role);
-  const isFailed = outcome === "failed";
-  const actions = isFailed ? [] : actionsOf(conversationId, message);
-  const usage = receipt === undefined ? undefined : toUsageView(receipt.calls);
-  return {
-    ...content,
-    id: toItemId(turnKey, role),
-    role,
-    state: isFailed ? "failed" : "finished",
-    notices: isFailed || failure === undefined ? content.notices : [...content.notices, failure],
-    ...(isFailed ? { failure: failure ?? "", retryKey: turnKey } : {}),
-    ...(actions.length === 0 ? {} : { actions }),
-    ...(usage === undefined ? {} : { usage }),
-    ...(outcome === "interrupted" ? { isInterrupted: true } : {}),
-    ...(versions === undefined
-      ? {}
-      : { versions: versions.map((version) => toVersionView(conversationId, version, role)) }),
-  };
-}
-
-function toVersionView(conversationId: string, said: AnswerVersion, role: ItemView["role"]): VersionView {
-  const { parts, createdAt, thoughts, sources, notices = [], model } = said;
-  const text = parts.flatMap((part) => (part.kind === "text" ? [part.text] : [])).join("\n\n");
-  // The text that a command has heard is its answer.
-  const isCommand = role === "user" && parseCommandLine(text) !== undefined;
-  return {
-    createdAt,
-    text,
-    files: parts.flatMap((part) => toFile(conversationId, part, { isCommand })),
-    notices,
-    ...toSourcesView(sources),
-    ...(thoughts === undefined ? {} : { thoughts }),
-    ...(model === undefined ? {} : { model }),
-  };
-}
-
-/** The sources of an answer, where it has some. */
-export function toSourcesView(sources: readonly AnswerSource[] | undefined): Pick<ItemView, "sources"> {
-  const shown = toShownSources(sources);
-  return shown.length === 0 ? {} : { sources: shown };
-}
-
-function toFile(
-  conversationId: string,
-  part: MessagePart,
-  { isCommand }: { readonly isCommand: boolean },
-): FileView[] {
-  switch (part.kind) {
-    case "text":
-      return [];
-    case "image":
-      return [
-        {
-          kind: "image",
-          url: blobUrl(conversationId, part.blob.hash, part.name),
-          name: part.name,
-          altText: part.altText ?? part.name,
-        },
-      ];
-    case "voice":
-      if (part.blob === undefined) return [{ kind: "file", name: part.name, text: part.text }];
-      return [
-        {
-          kind: "audio",
-          url: blobUrl(conversationId, part.blob.hash, part.name),
-          name: part.name,
-          ...(isCommand ? {} : { transcript: part.text }),
-        },
-      ];
-    case "image-link":
-      return [{ kind: "link", url: part.url }];
-    case "file":
-      return [{ kind: "file", name: part.name, text: part.text }];
-    case "unread":
-      return [{ kind: "unread", name: part.name, reason: part.reason }];
-  }
-}
-
-/** Returns a file by its media type. `altText` describes a picture. Default: its name. */
-export function toFileView({
-  url,
-  name,
-  mediaType,
-  altText = name,
-}: {
-  readonly url: string;
-  readonly name: string;
-  readonly mediaType: string;
-  readonly altText?: string;
-}): FileView {
-  if (mediaType.startsWith("image/")) return { kind: "image", url, name, altText };
-  return { kind: mediaType.startsWith("audio/") ? "audio" : "file", url, name };
-}
-
-/** Returns the URL of a conversation's blob. `name` is the file name of a download. */
-export function blobUrl(conversationId: string, hash: string, name: string): string {
-  return `/api/conversations/${toPageId(conversationId)}/blobs/${hash}?name=${encodeURIComponent(name)}`;
-}
-
 /** The usage of answers, all calls together. */
 export interface UsageView {
   /** The tokens of prompts and answers. Absent where nothing that was used is measured in tokens. */
@@ -319,23 +223,4 @@ export interface UsageView {
   readonly isEstimated?: true;
   /** Whether there is more that is not in `costUsd`. */
   readonly isPartial?: true;
-}
-
-/** Returns what the calls of one answer or of several have used, or `undefined` where nothing is known. */
-export function toUsageView(calls: Receipt["calls"]): UsageView | undefined {
-  const usages = calls.flatMap(({ usage }) => usage ?? []);
-  const tokens = usages.flatMap(({ promptTokens, completionTokens }) =>
-    promptTokens === undefined && completionTokens === undefined
-      ? []
-      : [(promptTokens ?? 0) + (completionTokens ?? 0)],
-  );
-  const costs = usages.flatMap(({ costUsd }) => costUsd ?? []);
-  if (tokens.length === 0 && costs.length === 0) return undefined;
-  const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
-  return {
-    ...(tokens.length === 0 ? {} : { tokens: sum(tokens) }),
-    ...(costs.length === 0 ? {} : { costUsd: sum(costs) }),
-    ...(usages.some(({ isEstimated }) => isEstimated) ? { isEstimated: true } : {}),
-    ...(costs.length > 0 && costs.length < calls.length ? { isPartial: true } : {}),
-  };
 }

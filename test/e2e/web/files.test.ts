@@ -6,7 +6,7 @@ import { makeCompound, makeDocx, makeDocxBomb, makePdf, makeXlsx } from "../../s
 import { makeLongWav } from "../../support/recordings.ts";
 import { json } from "../../simulators/gateway/corpus-row.ts";
 import { has } from "../../support/requirements.ts";
-import { answerAfter, attach, field, fixturePath, say } from "./page-story.ts";
+import { answerAfter, attach, field, fixturePath, say, send } from "./page-story.ts";
 import { usePage, useScriptedPage, whole } from "./use-page.ts";
 
 const toFiles = (files: Readonly<Record<string, Uint8Array>>) =>
@@ -222,7 +222,10 @@ describe.runIf(has("chromium"))("files on the page", () => {
       page.evaluate(async (url) => (await fetch(url, { cache: "no-store" })).status, address);
     for (const address of addresses) expect(await statusOf(address)).toBe(200);
     const before = new URL(page.url()).pathname;
-    await say(page, "/forget where:here confirm:yes");
+    await send(page, "/forget where:here confirm:yes");
+    await page.locator(".messages").getByText("Removed in this conversation").waitFor();
+    // What was removed is not shown any more.
+    await expect.poll(() => page.locator(".messages").getByText("What is this?").allInnerTexts()).toEqual([]);
     for (const address of addresses) expect(await statusOf(address), address).toBe(404);
     await expect.poll(() => page.getByRole("navigation").locator(`a[href="${before}"]`).count()).toBe(0);
   });

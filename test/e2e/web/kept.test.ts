@@ -58,6 +58,18 @@ describe.skipIf(!has("chromium"))("what was said on the page is not lost from si
     await page.reload();
     await expect.poll(() => texts(page)).toEqual(during.slice(0, 4));
   });
+});
+
+describe.skipIf(!has("chromium"))("what could not be answered anew on the page", () => {
+  const { story, script } = useScriptedPage();
+  /** The page is loaded anew, or Parley is started again. Nothing of what it shows is in memory then. */
+  const pass = async (page: Page, until: "now" | "reload" | "restart") => {
+    if (until === "reload") await page.reload();
+    if (until !== "restart") return;
+    await story.stop();
+    await story.start();
+    await page.reload();
+  };
 
   it("a Regenerate that fails leaves the answer, and says why there is no other one", async () => {
     script.answer(whole("The first answer."), refusal);
@@ -65,8 +77,8 @@ describe.skipIf(!has("chromium"))("what was said on the page is not lost from si
     await send(page, "Tell me");
     await answerAfter(page, 0);
     await page.getByRole("button", { name: "Regenerate" }).click();
-    for (const isReloaded of [false, true]) {
-      if (isReloaded) await page.reload();
+    for (const since of ["now", "reload", "restart"] as const) {
+      await pass(page, since);
       await page.locator(".notices").getByText("does not accept Parley's key").waitFor();
       await expect.poll(() => texts(page)).toEqual(["Tell me", "The first answer."]);
     }
@@ -83,8 +95,8 @@ describe.skipIf(!has("chromium"))("what was said on the page is not lost from si
     const failure = page.locator(".failure");
     await failure.waitFor();
     await failure.getByRole("button", { name: "Retry" }).click();
-    for (const isReloaded of [false, true]) {
-      if (isReloaded) await page.reload();
+    for (const since of ["now", "reload", "restart"] as const) {
+      await pass(page, since);
       await failure.getByText("does not accept Parley's key").waitFor();
       await expect.poll(() => texts(page)).toEqual(["Count", "One two thr"]);
     }

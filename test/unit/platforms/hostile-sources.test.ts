@@ -13,7 +13,7 @@ import {
 } from "../../../src/platforms/discord/reply/content.ts";
 import { toSlackContent } from "../../../src/platforms/slack/reply/message-blocks.ts";
 import { toMessages } from "../../../src/platforms/slack/reply/private-reply.ts";
-import { toItem } from "../../../src/platforms/web/views.ts";
+import { toItem } from "../../../src/platforms/web/items.ts";
 
 /** Addresses of pages, as a gateway may write them. */
 const pages = [

@@ -40,8 +40,6 @@ export function App({ initial }) {
   const [announcement, setAnnouncement] = useState("");
   const isDrawer = useMediaQuery("(max-width: 760px)");
   const ownMessages = useRef(new Set());
-  /** The ids of answers whose confirm button was pressed. */
-  const confirmed = useRef(new Set());
   const menuButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
 
   useEffect(() => {
@@ -81,13 +79,11 @@ export function App({ initial }) {
       refreshList();
       startNew();
     },
-    onChanged(change, before) {
+    onChanged(change, before, after) {
       lookFor(currentId);
-      if (change.kind !== "put") return true;
-      const old = before.items.find((item) => item.id === change.item.id);
-      void announcementOf(change.item, old).then((text) => text !== undefined && setAnnouncement(text));
-      // A confirmed command may have removed messages. A new snapshot shows which are left.
-      return old === undefined || change.item.state !== "finished" || !confirmed.current.delete(old.id);
+      if (change.kind !== "put") return;
+      const { id } = change.item;
+      void announcementOf(after.get(id), before.get(id)).then((text) => text && setAnnouncement(text));
     },
     onList: chats.follow,
     onConnection(state) {
@@ -142,11 +138,7 @@ export function App({ initial }) {
   };
 
   /** @type {import("./foot.js").RunAction} */
-  const act = (action, values) => {
-    const asking = thread.items.find((item) => action.kind === "confirm" && item.confirm?.key === action.key);
-    if (asking !== undefined) confirmed.current.add(asking.id);
-    return runAction(currentId, action, values);
-  };
+  const act = (action, values) => runAction(currentId, action, values);
 
   /** Attaches the picture again, with the command that changes it. @param {Image} image */
   const changeOwn = async (image) => {
@@ -348,11 +340,11 @@ function SkipLink() {
 
 /**
  * Returns what a screen reader announces: that an answer is being made, and its text when it has ended.
- * @param {import("./thread-state.js").Item} item
- * @param {import("./thread-state.js").Item | undefined} old
+ * @param {import("../views.ts").ItemView | undefined} item
+ * @param {import("../views.ts").ItemView | undefined} old
  */
 async function announcementOf(item, old) {
-  if (item.role !== "assistant" || (old !== undefined && old.state === item.state)) return undefined;
+  if (item?.role !== "assistant" || old?.state === item.state) return undefined;
   if (item.state === "waiting") return translate("page.answering");
   if (item.state === "failed") return translate("page.answer-failed", { reason: item.failure ?? "" });
   if (item.state !== "finished") return undefined;

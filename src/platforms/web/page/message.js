@@ -7,7 +7,10 @@ import { Time, locale, dayOf, toDayText } from "./times.js";
 import { translate, labelOf } from "./words.js";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 
-/** @typedef {import("../views.ts").ItemView} Item */
+/**
+ * `isWaiting`: another answer is made before the turn of this question begins. It can be taken back.
+ * @typedef {import("../views.ts").ItemView & { isWaiting?: boolean }} Item
+ */
 /** @typedef {import("../views.ts").FileView} File */
 /** @typedef {Extract<File, { kind: "image" }>} Image */
 
@@ -448,13 +451,22 @@ function Editor({ item, onEdit, onAskAnew, onClose }) {
  * @param {{ items: readonly Item[], actions: MessageActions }} props
  */
 export function MessageList({ items, actions }) {
-  const last = items.findLastIndex((item) => item.role === "user" && item.isPrivate !== true);
+  const said = items.filter(({ isPrivate }) => isPrivate !== true);
+  const last = items.findLastIndex((item) => item.role === "user" && said.includes(item));
+  // What is below the newest answer, while one is made.
+  const next = said.findLastIndex(({ role }) => role === "assistant") + 1;
+  const waiting = said.slice(said.some(isRunning) ? next : said.length);
+  /** @param {Item} item @param {number} index */
+  const toShown = (item, index) => {
+    if (waiting.includes(item) && item.isStored !== true) return { ...item, isWaiting: true };
+    return index < last ? withoutNewAnswer(item) : item;
+  };
   return html`<ol class="messages" aria-label=${translate("page.messages")}>
     ${items.map((item, index) => {
       const day = dayBefore(item, items[index - 1]);
       return html`${day !== undefined && html`<li key=${`day ${item.id}`} class="day">${day}</li>`}
         <li key=${item.id} data-item=${item.id} class=${classes(index < last && "is-older")}>
-          <${Message} item=${index < last ? withoutNewAnswer(item) : item} actions=${actions} />
+          <${Message} item=${toShown(item, index)} actions=${actions} />
         </li>`;
     })}
   </ol>`;

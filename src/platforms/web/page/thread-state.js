@@ -4,80 +4,63 @@ import { useEffect, useRef, useState } from "preact/hooks";
 /** @typedef {import("../views.ts").ItemView} Item */
 /** @typedef {import("../views.ts").Change} Change */
 /** @typedef {import("../views.ts").SnapshotView} Snapshot */
-/** @typedef {Snapshot & { isLoaded: boolean }} Thread */
+/** @typedef {ReadonlyMap<string, Item>} ById */
+/** @typedef {Snapshot & { byId: ById, isLoaded: boolean }} Thread */
 
 /** The thread before its snapshot is loaded. @type {Thread} */
-const emptyThread = { items: [], mayHaveMore: false, isLoaded: false };
+const emptyThread = { byId: new Map(), items: [], mayHaveMore: false, isLoaded: false };
 
-/**
- * Makes a thread from a snapshot.
- * @param {Snapshot} snapshot
- * @returns {Thread}
- */
+/** Makes a thread from a snapshot. @param {Snapshot} snapshot */
 export function fromSnapshot(snapshot) {
-  return { ...snapshot, isLoaded: true };
+  /** @type {Map<string, Item>} */
+  const byId = new Map();
+  for (const item of snapshot.items) put(byId, item);
+  return withItems({ ...emptyThread, ...snapshot, isLoaded: true }, byId);
 }
 
 /**
- * Applies a change. Returns `undefined` when an earlier change is missing, so that a new snapshot is needed.
+ * Applies a change. Returns `undefined` when a new snapshot is needed, as after a missed change.
  * @param {Thread} thread
  * @param {Change} change
- * @returns {Thread | undefined}
  */
 export function applyChange(thread, change) {
-  switch (change.kind) {
-    case "put":
-      return { ...thread, items: put(thread.items, change) };
-    case "drop":
-      return { ...thread, items: thread.items.filter((item) => item.id !== change.id) };
-    case "text": {
-      const item = thread.items.find((other) => other.id === change.id);
-      const before = change.isThought === true ? (item?.thoughts ?? "") : item?.text;
-      if (item === undefined || before?.length !== change.at) return undefined;
-      const text = before + change.text;
-      /** @type {Item} */
-      const grown = { ...item, ...(change.isThought === true ? { thoughts: text } : { text }) };
-      return { ...thread, items: thread.items.map((other) => (other === item ? grown : other)) };
-    }
-    default:
-      return thread;
+  const byId = new Map(thread.byId);
+  if (change.kind === "again") return undefined;
+  if (change.kind === "put") put(byId, change.item);
+  if (change.kind === "drop") byId.delete(change.id);
+  if (change.kind === "text") {
+    const item = byId.get(change.id);
+    if (item?.isStored) return thread;
+    const field = change.isThought ? "thoughts" : "text";
+    const before = item?.[field] ?? "";
+    if (item === undefined || before.length !== change.at) return undefined;
+    byId.set(item.id, { ...item, [field]: before + change.text });
   }
+  return withItems(thread, byId);
 }
 
-/**
- * @param {readonly Item[]} items
- * @param {Extract<Change, { kind: "put" }>} change
- * @returns {readonly Item[]}
- */
-function put(items, { item, replaces, before }) {
-  const index = items.findIndex((other) => other.id === item.id);
-  if (index !== -1) {
-    return items
-      .map((other) => (other.id === item.id ? item : other))
-      .filter((other) => other.id !== replaces);
-  }
-  const replaced = items.findIndex((other) => other.id === replaces);
-  if (replaced !== -1) return items.with(replaced, item);
-  const next = before === undefined ? -1 : items.findIndex((other) => other.id === before);
-  return next === -1 ? [...items, item] : items.toSpliced(next, 0, item);
+/** The form with the highest rank counts: the latest attempt, then the record. @param {Item} item */
+const rankOf = ({ attempt = 0, isStored }) => 2 * attempt + (isStored ? 1 : 0);
+
+/** @param {Map<string, Item>} byId @param {Item} item */
+function put(byId, item) {
+  const before = byId.get(item.id);
+  if (before === undefined || rankOf(before) <= rankOf(item)) byId.set(item.id, item);
 }
 
-/**
- * Whether an answer is still being made.
- * @param {Item} item
- */
+/** @param {Thread} thread @param {ById} byId @returns {Thread} */
+function withItems(thread, byId) {
+  return { ...thread, byId, items: [...byId.values()].sort((one, other) => one.order - other.order) };
+}
+
+/** Whether an answer is still being made. @param {Item} item */
 export function isRunning(item) {
   return item.state === "waiting" || item.state === "growing";
 }
 
-/**
- * Returns the small print below an answer.
- * @param {Item} item
- * @returns {readonly string[]}
- */
+/** Returns the small print below an answer. @param {Item} item @returns {readonly string[]} */
 export function noticesOf(item) {
-  if (item.isPrivate !== true || isRunning(item)) return item.notices;
-  return [...item.notices, translate("page.private")];
+  return item.isPrivate && !isRunning(item) ? [...item.notices, translate("page.private")] : item.notices;
 }
 
 /** @typedef {import("../views.ts").ListStateView} ListState */
@@ -89,47 +72,43 @@ const maxBackoffMs = 10_000;
 
 /**
  * Follows one conversation: a snapshot, then every change. It reconnects with exponential backoff.
- * @param {string} conversationId
- * @param {{ onSnapshot: (snapshot: Snapshot) => void, onChange: (change: Change) => boolean, onList: (state:
- *   ListState) => void, onConnection: (connection: Connection) => void }} listener `onChange` returns false
- *   to request a new snapshot
- * @param {number} maxMessages
- * @returns {{ close(): void }}
+ * @param {string} address
+ * @param {object} listener
+ * @param {(snapshot: Snapshot) => void} listener.snapshot
+ * @param {(change: Change) => boolean} listener.change returns false to request a new snapshot
+ * @param {(state: ListState) => void} listener.list
+ * @param {(connection: Connection) => void} onConnection
+ * @returns {() => void} ends it
  */
-function followConversation(conversationId, listener, maxMessages) {
+function follow(address, listener, onConnection) {
   /** @type {EventSource | undefined} */
   let source;
   let cursor = "";
   let failures = 0;
-  let isClosed = false;
+  const ended = new AbortController();
+  const { signal } = ended;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
 
   function open() {
     clearTimeout(timer);
     source?.close();
-    if (isClosed) return;
-    const after = cursor === "" ? "" : `&after=${cursor}`;
-    source = new EventSource(`/api/conversations/${conversationId}/events?max=${maxMessages}${after}`);
+    if (signal.aborted) return;
+    source = new EventSource(cursor === "" ? address : `${address}&after=${cursor}`);
     source.addEventListener("open", () => {
       failures = 0;
-      listener.onConnection("open");
+      onConnection("open");
     });
-    source.addEventListener("snapshot", (event) => {
-      cursor = event.lastEventId;
-      listener.onSnapshot(/** @type {Snapshot} */ (JSON.parse(/** @type {string} */ (event.data))));
-    });
-    source.addEventListener("change", (event) => {
-      cursor = event.lastEventId;
-      if (listener.onChange(/** @type {Change} */ (JSON.parse(/** @type {string} */ (event.data))))) return;
-      cursor = "";
-      open();
-    });
-    source.addEventListener("list", (event) => {
-      listener.onList(/** @type {ListState} */ (JSON.parse(/** @type {string} */ (event.data))));
-    });
+    for (const [name, take] of Object.entries(listener))
+      source.addEventListener(name, ({ data, lastEventId }) => {
+        // A list has no id, and may come first.
+        cursor = lastEventId || cursor;
+        if (take(/** @type {never} */ (JSON.parse(/** @type {string} */ (data)))) !== false) return;
+        cursor = "";
+        open();
+      });
     source.addEventListener("error", () => {
-      listener.onConnection(failures < 1 ? "connecting" : "lost");
+      onConnection(failures < 1 ? "connecting" : "lost");
       failures += 1;
       // The browser reconnects by itself only after network errors, not after an error status.
       source?.close();
@@ -141,23 +120,16 @@ function followConversation(conversationId, listener, maxMessages) {
   function onVisibility() {
     clearTimeout(timer);
     if (document.visibilityState === "visible") {
-      if (source === undefined || source.readyState === EventSource.CLOSED) open();
-      return;
-    }
-    timer = setTimeout(() => source?.close(), hiddenMs);
+      if (source?.readyState === EventSource.CLOSED) open();
+    } else timer = setTimeout(() => source?.close(), hiddenMs);
   }
 
-  document.addEventListener("visibilitychange", onVisibility);
-  window.addEventListener("online", open);
+  document.addEventListener("visibilitychange", onVisibility, { signal });
+  window.addEventListener("online", open, { signal });
   open();
-  return {
-    close() {
-      isClosed = true;
-      clearTimeout(timer);
-      source?.close();
-      document.removeEventListener("visibilitychange", onVisibility);
-      window.removeEventListener("online", open);
-    },
+  return () => {
+    ended.abort();
+    open();
   };
 }
 
@@ -168,8 +140,7 @@ function followConversation(conversationId, listener, maxMessages) {
  * @param {object} listener
  * @param {(change: Extract<Change, { kind: "opened" }>) => void} listener.onOpened a call opened another one
  * @param {() => void} listener.onGone it was deleted
- * @param {(change: Change, before: Thread) => boolean} listener.onChanged returns false to request a new
- *   snapshot
+ * @param {(change: Change, before: ById, after: ById) => void} listener.onChanged
  * @param {(state: ListState) => void} listener.onList
  * @param {(connection: Connection) => void} listener.onConnection
  */
@@ -178,40 +149,39 @@ export function useThread(conversationId, maxMessages, listener) {
   const [connection, setConnection] = useState(/** @type {Connection} */ ("open"));
   const latest = useRef({ conversationId, listener });
   latest.current = { conversationId, listener };
-  const newest = useRef(emptyThread);
   useEffect(() => {
+    let newest = emptyThread;
     /** @param {Thread} next */
     const show = (next) => {
-      newest.current = next;
+      newest = next;
       setLoaded({ id: conversationId, thread: next });
     };
-    const following = followConversation(
-      conversationId,
+    return follow(
+      `/api/conversations/${conversationId}/events?max=${maxMessages}`,
       {
-        onSnapshot: (snapshot) => show(fromSnapshot(snapshot)),
-        onChange(change) {
+        snapshot: (snapshot) => show(fromSnapshot(snapshot)),
+        change(change) {
+          const { current } = latest;
           // Until it is closed, the connection of the previous conversation may still deliver changes.
-          if (latest.current.conversationId !== conversationId) return true;
-          if (change.kind === "opened") latest.current.listener.onOpened(change);
-          else if (change.kind === "gone") latest.current.listener.onGone();
+          if (current.conversationId !== conversationId) return true;
+          if (change.kind === "opened") current.listener.onOpened(change);
+          else if (change.kind === "gone") current.listener.onGone();
           else {
-            const before = newest.current;
+            const before = newest;
             const next = applyChange(before, change);
             if (next === undefined) return false;
             show(next);
-            return latest.current.listener.onChanged(change, before);
+            current.listener.onChanged(change, before.byId, next.byId);
           }
           return true;
         },
-        onList: (state) => latest.current.listener.onList(state),
-        onConnection(state) {
-          setConnection(state);
-          latest.current.listener.onConnection(state);
-        },
+        list: (state) => latest.current.listener.onList(state),
       },
-      maxMessages,
+      (state) => {
+        setConnection(state);
+        latest.current.listener.onConnection(state);
+      },
     );
-    return () => following.close();
   }, [conversationId, maxMessages]);
   return { thread: loaded.id === conversationId ? loaded.thread : emptyThread, connection };
 }

@@ -12,7 +12,7 @@ import { formatCost, formatUsd, inLanguage } from "../../../../src/words/transla
 import { languages } from "../../../../src/words/languages.ts";
 import { createWorld, type World } from "../../../support/assistant-world.ts";
 import { ada, call, message } from "../../../support/fakes.ts";
-import { toUsageView } from "../../../../src/platforms/web/views.ts";
+import { toUsageView } from "../../../../src/platforms/web/items.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { loadPageModule } from "../../platforms/web/page-module.ts";
 

@@ -1,45 +1,12 @@
 import { describe, expect, it } from "vitest";
-import type { OpenQuestion } from "../../../../src/core/platform.ts";
-import { createConversationViews, mergeItems } from "../../../../src/platforms/web/conversation-views.ts";
-import { createFeeds, Feed } from "../../../../src/platforms/web/feed.ts";
-import type { Change } from "../../../../src/platforms/web/views.ts";
+import type { EndedTurn, OpenQuestion } from "../../../../src/core/platform.ts";
+import { createConversationViews } from "../../../../src/platforms/web/conversation-views.ts";
+import { createFeeds } from "../../../../src/platforms/web/feed.ts";
+import type { StoredMessage } from "../../../../src/core/storage.ts";
+import type { Change, ItemView } from "../../../../src/platforms/web/views.ts";
 import { silentLog } from "../../../support/silent-log.ts";
 import { createFakeReceiver, storedMessage } from "./fake-receiver.ts";
 import { pageItem } from "./page-item.ts";
-
-describe("mergeItems", () => {
-  const history = [
-    pageItem("1/user", { createdAt: 10 }),
-    pageItem("1/assistant", { createdAt: 20, text: "kept" }),
-  ];
-
-  it("shows each message once, a running answer in its live form", () => {
-    const feed = new Feed();
-    feed.put(pageItem("1/assistant", { state: "growing", text: "again", createdAt: 20 }));
-    feed.put(pageItem("2/user", { createdAt: 30 }));
-    const merged = mergeItems(history, feed);
-    expect(merged.map(({ id, text }) => [id, text])).toEqual([
-      ["1/user", ""],
-      ["1/assistant", "again"],
-      ["2/user", ""],
-    ]);
-  });
-
-  it("keeps the Retry of a failure, which is not stored", () => {
-    const feed = new Feed();
-    feed.put(pageItem("1/assistant", { state: "failed", failure: "No.", retryKey: "1" }));
-    expect(mergeItems(history, feed)[1]).toMatchObject({ text: "kept", failure: "No.", retryKey: "1" });
-  });
-
-  it("discards stored items, and sorts the others in by time", () => {
-    const feed = new Feed();
-    feed.put(pageItem("0/user", { createdAt: 5, text: "/models" }));
-    feed.put(pageItem("1/user", { createdAt: 10 }));
-    expect(mergeItems(history, feed).map(({ id }) => id)).toEqual(["0/user", "1/user", "1/assistant"]);
-    expect(feed.get("1/user")).toBeUndefined();
-    expect(feed.get("0/user")).toBeDefined();
-  });
-});
 
 describe("a snapshot", () => {
   it("waits until the person's other windows have taken theirs, and nobody else waits for it", async () => {
@@ -60,81 +27,127 @@ describe("a snapshot", () => {
   });
 });
 
-describe("questions that are not answered yet", () => {
+const question = (number: number, more: Partial<OpenQuestion> = {}): OpenQuestion => ({
+  event: {
+    kind: "message",
+    key: `web:c:${number}`,
+    platform: "web",
+    conversationId: "web:c",
+    author: { id: "web:local", name: "You" },
+    sentAt: number,
+    text: `question ${number}`,
+    attachments: [],
+    address: {},
+  },
+  hasBegun: false,
+  ...more,
+});
+
+function setUp() {
   const receiver = createFakeReceiver();
-  const event = (number: number, more: Partial<OpenQuestion> = {}): OpenQuestion => ({
-    event: {
-      kind: "message",
-      key: `web:c:${number}`,
-      platform: "web",
-      conversationId: "web:c",
-      author: { id: "web:local", name: "You" },
-      sentAt: number,
-      text: `question ${number}`,
-      attachments: [],
-      address: {},
-    },
-    hasBegun: false,
-    ...more,
-  });
-  let open: readonly OpenQuestion[] = [];
   const feeds = createFeeds();
-  const history = { ...receiver, openQuestions: () => Promise.resolve(open) };
-  const views = createConversationViews(history, feeds, new Map(), silentLog);
-  const shown = async () => {
-    const { items } = (await views.readHistory("web:c", 100))();
-    return items.map(({ id, isWaiting }) => `${id}${isWaiting === true ? " waits" : ""}`);
+  const facts = {
+    open: [] as readonly OpenQuestion[],
+    ends: new Map<string, EndedTurn>(),
   };
+  const history = {
+    ...receiver,
+    openQuestions: () => Promise.resolve(facts.open),
+    ends: () => Promise.resolve(facts.ends),
+  };
+  const views = createConversationViews(history, feeds, new Map(), silentLog);
+  const feed = feeds.of("web:c");
+  const changes: Change[] = [];
+  feed.listen(({ change }) => changes.push(change));
+  return {
+    views,
+    feed,
+    facts,
+    changes,
+    store: (...messages: StoredMessage[]) => receiver.stored.set("web:c", messages),
+    read: async () => (await views.readRecord("web:c", 100)).items,
+  };
+}
 
-  it("are shown in order, below the answers before them, until somebody has withdrawn or begun them", async () => {
-    open = [event(1, { hasBegun: true }), event(2), event(3)];
-    expect(await shown()).toEqual(["web:c:1/user", "web:c:2/user waits", "web:c:3/user waits"]);
-    const feed = feeds.of("web:c");
-    const changes: Change[] = [];
-    feed.listen(({ change }) => changes.push(change));
-    feed.put(pageItem("web:c:1/assistant", { state: "waiting" }));
-    expect(changes).toMatchObject([{ kind: "put", before: "web:c:2/user" }]);
-    open = [event(1, { hasBegun: true }), event(2)];
-    expect(await shown()).toEqual(["web:c:1/user", "web:c:1/assistant", "web:c:2/user waits"]);
-    expect(changes.at(-1)).toEqual({ kind: "drop", id: "web:c:3/user" });
-    feed.begin("web:c:2/user");
-    expect(await shown()).toEqual(["web:c:1/user", "web:c:1/assistant", "web:c:2/user"]);
+const ids = (items: readonly ItemView[]) => items.map(({ id }) => id);
+
+describe("the record of a conversation", () => {
+  it("has its order, also where a question was sent before the answer above it, or a clock was set back", async () => {
+    const { store, read } = setUp();
+    store(
+      storedMessage("1/user", "user", "one", { createdAt: 10 }),
+      storedMessage("1/assistant/1", "assistant", "1", { createdAt: 40 }),
+      storedMessage("2/user", "user", "two", { createdAt: 20 }),
+      storedMessage("2/assistant/1", "assistant", "2", { createdAt: 50 }),
+      storedMessage("3/user", "user", "three", { createdAt: 5 }),
+    );
+    const items = await read();
+    expect(ids(items)).toEqual(["1/user", "1/assistant", "2/user", "2/assistant", "3/user"]);
+    const orders = items.map(({ order }) => order);
+    expect(orders).toEqual(orders.toSorted((one, other) => one - other));
+    // A question keeps its place when it is stored.
+    expect(orders.slice(0, 3)).toEqual([10, 10.25, 20]);
   });
 
-  it("are shown once where they are stored, and not where they are older than what is shown", async () => {
-    open = [event(1, { hasBegun: true }), event(2)];
-    receiver.stored.set("web:c", [storedMessage("web:c:2/user", "user", "question 2", { createdAt: 2 })]);
-    feeds.of("web:c").clear();
-    expect(await shown()).toEqual(["web:c:1/user", "web:c:2/user"]);
-    const many = Array.from({ length: 100 }, (_, index) =>
-      storedMessage(`web:c:${index + 2}/user`, "user", "question", { createdAt: index + 2 }),
+  it("ends with the questions that are not answered yet, not with one that is older than what is shown", async () => {
+    const { store, read, facts } = setUp();
+    facts.open = [question(1, { hasBegun: true }), question(2), question(3)];
+    store(storedMessage("web:c:2/user", "user", "question 2", { createdAt: 2 }));
+    expect(ids(await read())).toEqual(["web:c:2/user", "web:c:1/user", "web:c:3/user"]);
+    store(
+      ...Array.from({ length: 100 }, (_, index) =>
+        storedMessage(`web:c:${index + 2}/user`, "user", "question", { createdAt: index + 2 }),
+      ),
     );
-    receiver.stored.set("web:c", many);
-    feeds.of("web:c").clear();
-    expect((await shown())[0]).toBe("web:c:2/user");
+    expect(ids(await read())).not.toContain("web:c:1/user");
+  });
+
+  it("says how the latest attempt has ended, and which answer it has left", async () => {
+    const { store, read, facts } = setUp();
+    const failed = { kind: "failed", at: 1, isStored: true, why: "The gateway is away." } as const;
+    facts.ends = new Map([
+      ["1", { attempt: 3, end: { ...failed, keepsEarlier: true } }],
+      ["2", { attempt: 2, end: { ...failed, canRetry: true } }],
+      ["3", { attempt: 1, end: failed }],
+    ]);
+    store(
+      storedMessage("1/assistant/2", "assistant", "kept"),
+      storedMessage("2/assistant/2", "assistant", "half", { outcome: "interrupted", failure: "Broken." }),
+      storedMessage("3/assistant/1", "assistant", "", { outcome: "failed", failure: "Refused." }),
+    );
+    const [kept, half, none] = await read();
+    expect(kept).toMatchObject({ attempt: 3, state: "finished", text: "kept" });
+    expect(kept?.notices.join()).toContain("The gateway is away.");
+    expect(half).toMatchObject({ state: "failed", text: "half", failure: "Broken.", retryKey: "2" });
+    expect(none).toMatchObject({ state: "failed", failure: "Refused." });
+    expect(none).not.toHaveProperty("retryKey");
   });
 });
 
-describe("settle", () => {
-  it("replaces the live answer to a batch, not an earlier answer that is not stored", async () => {
-    const receiver = createFakeReceiver();
-    const feeds = createFeeds();
-    const views = createConversationViews(receiver, feeds, new Map(), silentLog);
-    const feed = feeds.of("web:c");
-    feed.put(pageItem("models/assistant", { createdAt: 5, text: "A list of models" }));
-    feed.put(
-      pageItem("private/assistant", { createdAt: 30, text: "Not stored", isPrivate: true, state: "failed" }),
+describe("what the record says of a turn", () => {
+  it("is told with what came after it, and is live no longer", async () => {
+    const { views, feed, facts, changes, store } = setUp();
+    facts.open = [question(9)];
+    feed.put(pageItem("models/assistant", { text: "A list of models" }));
+    feed.put(pageItem("1/user", { text: "one" }));
+    feed.put(pageItem("1/assistant", { attempt: 1, state: "finished", text: "For both" }));
+    store(
+      storedMessage("0/user", "user", "zero"),
+      storedMessage("1/user", "user", "one"),
+      storedMessage("2/user", "user", "two"),
+      storedMessage("1/assistant/1", "assistant", "For both"),
     );
-    feed.put(pageItem("second/assistant", { createdAt: 20, text: "For both" }));
-    receiver.stored.set("web:c", [
-      storedMessage("first/assistant/1", "assistant", "For both", { createdAt: 40 }),
+    changes.length = 0;
+    expect(await views.refresh("web:c", "1")).toEqual(new Set(["0", "1", "2"]));
+    expect(changes.map((change) => change.kind === "put" && change.item.id)).toEqual([
+      "1/user",
+      "2/user",
+      "1/assistant",
+      "web:c:9/user",
     ]);
-    const changes: Change[] = [];
-    feed.listen(({ change }) => changes.push(change));
-    await views.settle("web:c");
-    expect(changes).toMatchObject([
-      { kind: "put", item: { id: "first/assistant" }, replaces: "second/assistant" },
-    ]);
-    expect(feed.items().map(({ id }) => id)).toEqual(["models/assistant", "private/assistant"]);
+    expect(ids(feed.items())).toEqual(["models/assistant"]);
+    changes.length = 0;
+    await views.refresh("web:c", "models");
+    expect(changes).toEqual([]);
   });
 });

@@ -136,6 +136,7 @@ export function createFakeReceiver(): FakeReceiver {
         ?.find(({ id, turnKey }) => id.endsWith("/user") && turnKey === key);
     },
     openQuestions: () => Promise.resolve([]),
+    ends: () => Promise.resolve(new Map()),
     async conversations(prefix, { max = 200, isWanted = () => true } = {}) {
       check(this);
       return this.summaries

@@ -1,91 +1,65 @@
-import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { mergeItems } from "../../../../src/platforms/web/conversation-views.ts";
 import { createFeeds, Feed } from "../../../../src/platforms/web/feed.ts";
-import type { Change, ItemView, SnapshotView } from "../../../../src/platforms/web/views.ts";
+import type { Change } from "../../../../src/platforms/web/views.ts";
 import { pageItem } from "./page-item.ts";
-import { loadPageModule } from "./page-module.ts";
 
-interface Thread {
-  readonly items: readonly ItemView[];
-}
-const page = await loadPageModule<{
-  readonly fromSnapshot: (snapshot: SnapshotView) => Thread;
-  readonly applyChange: (thread: Thread, change: Change) => Thread | undefined;
-}>("thread-state");
-
-describe("a page that follows a feed", () => {
-  it("shows the server's items, whenever it connected and reconnected", () => {
-    const step = fc.oneof(
-      fc.record({ kind: fc.constant("write" as const), id: fc.nat(3), text: fc.string({ maxLength: 6 }) }),
-      fc.record({ kind: fc.constant("append" as const), id: fc.nat(3), text: fc.string({ maxLength: 6 }) }),
-      fc.record({ kind: fc.constant("put" as const), id: fc.nat(5), text: fc.string({ maxLength: 4 }) }),
-      fc.record({ kind: fc.constant("drop" as const), id: fc.nat(5) }),
-    );
-    fc.assert(
-      fc.property(
-        fc.array(step, { maxLength: 40 }),
-        fc.nat(40),
-        fc.nat(40),
-        (steps, connectsAt, disconnectsAt) => {
-          const feed = new Feed();
-          const all: { id: string; change: Change }[] = [];
-          feed.listen((change) => all.push(change));
-          let thread: Thread | undefined;
-          let seen = "";
-          for (const [index, one] of steps.entries()) {
-            if (index === connectsAt) {
-              thread = page.fromSnapshot({ items: mergeItems([], feed), mayHaveMore: false });
-              seen = feed.cursor;
-              all.length = 0;
-            }
-            const id = `${one.id}/assistant`;
-            if (one.kind === "write") feed.setText(id, one.text);
-            else if (one.kind === "append") feed.setText(id, (feed.get(id)?.text ?? "") + one.text);
-            else if (one.kind === "put") feed.put(pageItem(id, { text: one.text, state: "growing" }));
-            else feed.drop(id);
-            // A connected page applies each change. A disconnected one later gets those after its cursor.
-            if (thread !== undefined && index < disconnectsAt) {
-              for (const { id: number, change } of all.splice(0)) {
-                thread = page.applyChange(thread, change);
-                expect(thread).toBeDefined();
-                seen = number;
-                if (thread === undefined) return;
-              }
-            }
-          }
-          if (thread === undefined) return;
-          for (const { change } of feed.since(seen) ?? []) thread = page.applyChange(thread!, change);
-          expect(thread?.items).toEqual(feed.items());
-        },
-      ),
-    );
-  });
-
-  it("gets only the appended text of a streamed answer", () => {
+describe("a feed", () => {
+  it("sends only the text or the thoughts that were appended to an answer", () => {
     const feed = new Feed();
     const changes: Change[] = [];
-    feed.put(pageItem("1/assistant", { state: "growing", text: "Hel" }));
+    const item = pageItem("1/assistant", { state: "growing", text: "Hel" });
+    feed.put(item);
     feed.listen(({ change }) => changes.push(change));
-    feed.setText("1/assistant", "Hello");
-    expect(changes).toEqual([{ kind: "text", id: "1/assistant", at: 3, text: "lo" }]);
-    expect(
-      page.applyChange({ items: [pageItem("1/assistant", { text: "He" })] }, changes[0]!),
-    ).toBeUndefined();
+    feed.put({ ...item, text: "Hello" });
+    feed.put({ ...item, text: "Hello", thoughts: "A greeting" });
+    expect(changes).toEqual([
+      { kind: "text", id: "1/assistant", at: 3, text: "lo" },
+      { kind: "text", id: "1/assistant", at: 0, text: "A greeting", isThought: true },
+    ]);
+    const others = [
+      { ...item, text: "Help" },
+      { ...item, text: "Help me", state: "finished" as const },
+    ];
+    for (const other of others) feed.put(other);
+    expect(changes.slice(2)).toEqual(others.map((other) => ({ kind: "put", item: other })));
   });
 
-  it("needs a snapshot after more than 500 missed changes or a restart", () => {
+  it("holds an item no longer that is stored, unless a later attempt at it runs", () => {
+    const feed = new Feed();
+    feed.put(pageItem("1/user"));
+    feed.put(pageItem("1/assistant", { attempt: 2, state: "growing" }));
+    const stored = [
+      pageItem("1/user", { isStored: true }),
+      pageItem("1/assistant", { attempt: 1, isStored: true }),
+    ];
+    feed.take(stored);
+    expect(feed.items().map(({ id }) => id)).toEqual(["1/assistant"]);
+    feed.take([{ ...stored[1]!, attempt: 2 }]);
+    expect(feed.items()).toEqual([]);
+  });
+
+  it("makes pages read everything again once something was erased", () => {
+    const feed = new Feed();
+    const changes: Change[] = [];
+    feed.listen(({ change }) => changes.push(change));
+    feed.afterErasure();
+    expect(changes).toEqual([]);
+    feed.forget();
+    for (let time = 0; time < 2; time++) feed.afterErasure();
+    expect(changes).toEqual([{ kind: "again" }]);
+  });
+
+  it("has forgotten what was missed after more than 500 changes or a restart", () => {
     const feed = new Feed();
     feed.put(pageItem("1/user"));
     const early = feed.cursor;
-    for (let index = 0; index < 600; index++) feed.put(pageItem("1/user", { text: `${index}` }));
+    for (let index = 0; index < 600; index++) feed.put(pageItem("1/user", { text: `${index} ` }));
     expect(feed.since(early)).toBeUndefined();
     expect(feed.since(new Feed().cursor)).toBeUndefined();
     expect(feed.since("nonsense")).toBeUndefined();
     expect(feed.since(feed.cursor)).toEqual([]);
   });
 });
-
 describe("feeds", () => {
   it("are bounded in items and bytes", () => {
     const feed = new Feed();
@@ -127,8 +101,8 @@ describe("changes of the list of conversations", () => {
     feed.put(pageItem("q/user", { role: "user", state: "finished" }));
     expect([feeds.running(), told()]).toEqual([[], 0]);
     feed.put(pageItem("q/assistant", { state: "waiting" }));
-    feed.setText("q/assistant", "One");
-    feed.setText("q/assistant", "One two");
+    feed.put(pageItem("q/assistant", { state: "growing", text: "One" }));
+    feed.put(pageItem("q/assistant", { state: "growing", text: "One two" }));
     expect([feeds.running(), told()]).toEqual([["web:1"], 1]);
     feed.put(pageItem("q/assistant", { state: "finished" }));
     expect([feeds.running(), told()]).toEqual([[], 2]);

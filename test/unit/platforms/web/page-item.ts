@@ -7,6 +7,7 @@ export function pageItem(id: string, more: Partial<ItemView> = {}): ItemView {
     role: id.endsWith("user") ? "user" : "assistant",
     state: "finished",
     createdAt: 1,
+    order: more.createdAt ?? 1,
     text: "",
     files: [],
     notices: [],

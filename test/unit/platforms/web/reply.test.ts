@@ -49,7 +49,7 @@ describe("a reply", () => {
       storedMessage("turn-2/assistant/1", "assistant", "half", { outcome: "interrupted", failure, notices }),
     ]);
     expect(await snapshot()).toMatchObject([
-      { id: "turn-1/assistant", state: "failed", failure, notices, retryKey: "turn-1" },
+      { id: "turn-1/assistant", state: "failed", failure, notices },
       { id: "turn-2/assistant", state: "finished", isInterrupted: true, notices: [...notices, failure] },
     ]);
   });
@@ -122,20 +122,24 @@ describe("a reply", () => {
     expect(item?.failure).toBeUndefined();
   });
 
-  it("to a batch of messages is replaced by its stored form, which has another id", async () => {
-    const reply = server.platform.openReply({ conversationId, replyId }, hooks);
+  it("to a batch of messages has one id from its start, which is that of the turn", async () => {
+    const turn = { key: "first", attempt: 2, sentAt: Date.now() };
+    const reply = server.platform.openReply({ conversationId, replyId }, { ...hooks, turn });
     await reply.show();
     reply.write({ text: "For both" });
+    const live = await snapshot();
+    expect(live).toMatchObject([{ id: "first/assistant", attempt: 2, order: turn.sentAt + 0.25 }]);
     const following = await followEvents(server.host, `${path}/events`);
-    const isEnough = (all: readonly PageEvent[]) => all.some(({ data }) => data.replaces !== undefined);
     server.receiver.stored.set(conversationId, [
       storedMessage("first/user", "user", "one"),
       storedMessage("second/user", "user", "two"),
-      storedMessage("first/assistant/1", "assistant", "For both", { createdAt: Date.now() + 1 }),
+      storedMessage("first/assistant/2", "assistant", "For both"),
     ]);
     await reply.finish();
+    const isEnough = (all: readonly PageEvent[]) =>
+      all.some(({ data }) => data.item?.isStored === true && data.item.role === "assistant");
     const change = (await following.until(isEnough)).at(-1)?.data;
-    expect(change).toMatchObject({ replaces: `${key}/assistant`, item: { id: "first/assistant" } });
+    expect(change).toMatchObject({ kind: "put", item: { id: "first/assistant", attempt: 2 } });
     expect((await snapshot()).map((item) => item.id)).toEqual([
       "first/user",
       "second/user",

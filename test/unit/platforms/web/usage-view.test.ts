@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ReceiptCall } from "../../../../src/core/receipt.ts";
-import { toUsageView } from "../../../../src/platforms/web/views.ts";
+import { toUsageView } from "../../../../src/platforms/web/items.ts";
 
 const callOf = (usage?: ReceiptCall["usage"]): ReceiptCall => ({
   operation: "chat",
