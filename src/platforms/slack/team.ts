@@ -16,7 +16,7 @@ import { createIncoming } from "./intake/incoming.ts";
 import type { TeamHandlers } from "./listeners.ts";
 import { createCallerNotices, createRefusalNotices, createWelcome } from "./press/notices.ts";
 import { createOrigins, type OriginOptions, createPeople } from "./people.ts";
-import { createReplies, type ReplyMemory } from "./reply/replies.ts";
+import { createSlackReplies, type ReplyMemory } from "./reply/replies.ts";
 import { createMessageReader } from "./intake/read-message.ts";
 import { createRoomReader, toMessageLink } from "./intake/read-room.ts";
 import { botScopes } from "./install/manifest.ts";
@@ -57,7 +57,7 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
   const read = createMessageReader({ api, identity, names: people, log });
   const readRoom = createRoomReader({ api, identity, names: people, read, clock });
   const files = createFiles({ api, token: () => token.current(), apiUrl });
-  const replies = createReplies({ ...around, api, limits, identity });
+  const replies = createSlackReplies({ ...around, api, limits, identity });
   const origins = createOrigins(people, teamId, around);
   const refusals = createRefusalNotices(api, log, clock);
   const its = { ...around, api, teamId, identity, people, names: people, read, origins, refusals };

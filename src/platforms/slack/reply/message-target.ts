@@ -16,7 +16,7 @@ import { areShared } from "../intake/files.ts";
 import { escapedBytes, escapeMarkdown } from "./escape-markdown.ts";
 import { bytesOfSource, toPlainContent } from "./message-blocks.ts";
 import { createNativeStream, streamBeginning } from "./native-stream.ts";
-import { createReplyMessages, editWithinMs, postWithinMs, toKey } from "./reply-messages.ts";
+import { createMessagesOfReply, editWithinMs, postWithinMs, toKey } from "./posted-messages.ts";
 import type { createSessions } from "./sessions.ts";
 
 /** The method `chat.update` accepts 4,000 bytes of text; this leaves a margin. */
@@ -64,7 +64,7 @@ export function createMessageTarget(options: MessageTargetOptions): MessageTarge
     thread === undefined
       ? undefined
       : options.sessions.open({ channel, thread, title: options.title, isResumed });
-  const messages = createReplyMessages(options);
+  const messages = createMessagesOfReply(options);
   const growing = createGrowingMessages({ ...options, messages });
   let isInvitationRequested = false;
   const begun = new WeakSet<readonly ReplyFile[]>();
@@ -210,7 +210,7 @@ interface GrowingMessagesOptions extends Pick<
   MessageTargetOptions,
   "api" | "limits" | "streams" | "address" | "clock" | "log"
 > {
-  readonly messages: ReturnType<typeof createReplyMessages>;
+  readonly messages: ReturnType<typeof createMessagesOfReply>;
 }
 
 /**

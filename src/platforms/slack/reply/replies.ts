@@ -55,7 +55,7 @@ const maxRepliesInChannel = 80;
 const maxResumed = 2000;
 
 /** Returns what opens replies and threads in one workspace. */
-export function createReplies(options: {
+export function createSlackReplies(options: {
   readonly api: SlackApi;
   readonly limits: Limits;
   readonly identity: Identity;

@@ -11,7 +11,7 @@ import {
   createSending,
   lanes,
 } from "../../../../src/platforms/discord/transport/delivery.ts";
-import { createReplies, createReplyMemory } from "../../../../src/platforms/slack/reply/replies.ts";
+import { createReplyMemory, createSlackReplies } from "../../../../src/platforms/slack/reply/replies.ts";
 import { createSlackApi } from "../../../../src/platforms/slack/transport/web-api.ts";
 import { createWorkspaceLimits } from "../../../../src/platforms/slack/transport/lanes.ts";
 import type { Clock } from "../../../../src/core/clock.ts";
@@ -271,7 +271,7 @@ function openOnSlack({ clock, server, shown, refusedMs }: World) {
   };
   const call = async <T>(_method: string, send: (client: WebClient) => Promise<T>): Promise<T> =>
     await send(client as unknown as WebClient);
-  const replies = createReplies({
+  const replies = createSlackReplies({
     api: createSlackApi(call, limits, clock),
     limits,
     identity: { teamId: "T1", userId: "U1", botId: "B1", scopes: [] },

@@ -4,7 +4,7 @@ import { isParleyError } from "../../../../src/core/errors.ts";
 import type { Attachment, IncomingMessage } from "../../../../src/core/events.ts";
 import type { Reply } from "../../../../src/core/platform.ts";
 import type { SlackMessageInfo, MessageRef } from "../../../../src/platforms/slack/address.ts";
-import { createPostedMessages } from "../../../../src/platforms/slack/reply/reply-messages.ts";
+import { createPostedMessages } from "../../../../src/platforms/slack/reply/posted-messages.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import type { Person } from "../../../simulators/slack/person.ts";
 import type { SentFile } from "../../../simulators/slack/sent-message.ts";

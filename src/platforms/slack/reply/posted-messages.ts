@@ -47,7 +47,7 @@ interface ReplyMessagesOptions extends PostedMessagesOptions {
 }
 
 /** Returns the messages of one reply, also those whose address was not saved. */
-export function createReplyMessages(options: ReplyMessagesOptions) {
+export function createMessagesOfReply(options: ReplyMessagesOptions) {
   const { api, address, isResumed, clock, log } = options;
   const posted = createPostedMessages(api, address, options);
   const { channel, thread } = address;
