@@ -88,7 +88,6 @@ export function createRunWrites({ store, planLog, questions, retentionMs }: RunW
       ...next(record, {
         end,
         since: turn.attempt - 1,
-        ...(end.kind === "stopped" && turn.stoppedAt === undefined ? { stoppedAt: end.at } : {}),
         ...(answer === undefined ? {} : { answer: turn.attempt }),
       }),
       state: "ending",

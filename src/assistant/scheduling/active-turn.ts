@@ -14,13 +14,6 @@ export interface ActiveTurn {
   reply: Reply | undefined;
   /** Makes it show and write nothing more, because another attempt continues. */
   abandon(reason: ParleyError): void;
-  /**
-   * Lets it end as stopped, with the words that people have seen. Resolves when its end is stored, or when it
-   * is over without one.
-   */
-  stop(by: string): Promise<void>;
-  /** Its end is stored, or will not be. */
-  ended(): void;
   /** Ends it, or leaves it to another attempt, where its record says so. */
   notice(record: InboxRecord | undefined): void;
 }
@@ -54,7 +47,6 @@ export function createActiveTurn({
   isFresh,
 }: Pick<ActiveTurn, "key" | "attempt" | "isFresh">): ActiveTurn {
   const controller = new AbortController();
-  const ended = Promise.withResolvers<void>();
   let isAbandoned = false;
   let reply: Reply | undefined;
   const abandon = (reason: ParleyError): void => {
@@ -75,11 +67,6 @@ export function createActiveTurn({
       if (isAbandoned) opened?.abandon();
     },
     abandon,
-    stop(by) {
-      controller.abort(toStopped(by));
-      return ended.promise;
-    },
-    ended: () => ended.resolve(),
     notice(record) {
       const turn = record?.turn;
       if (turn === undefined || turn.attempt !== attempt || turn.since >= attempt) {

@@ -45,7 +45,6 @@ export interface AttemptOptions {
 /** An attempt with its reply. */
 export interface OpenedRun extends Run {
   readonly events: readonly IncomingEvent[];
-  readonly onStored: () => void;
   readonly begun: Begun;
   readonly active: ActiveTurn;
   readonly language: Language;

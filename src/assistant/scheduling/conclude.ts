@@ -52,8 +52,6 @@ interface ConcludeOptions {
 /** An attempt that has come to a result, and what it answers. */
 interface ConcludedRun extends Run {
   readonly events: readonly IncomingEvent[];
-  /** Called when its end is stored. */
-  readonly onStored?: () => void;
 }
 
 /** What an end shows besides what is stored of it. */
@@ -101,7 +99,6 @@ export async function conclude(
           : { ...arrived, kind: "stopped", error: toStopped(end?.by ?? "") };
       continue;
     }
-    run.onStored?.();
     outcome =
       decided.endWith === "partial" && result.kind === "failed" ? "interrupted" : outcomes[result.kind];
     const stored = decided.write.answer ?? answer;

@@ -73,7 +73,6 @@ export function createOpenRun(options: AttemptOptions, askedWith: (begun: Begun)
         active.signal.throwIfAborted();
       },
       events,
-      onStored: () => active.ended(),
       begun,
       active,
       language,

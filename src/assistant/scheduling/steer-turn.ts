@@ -4,16 +4,15 @@ import { ParleyError } from "../../core/errors.ts";
 import type { AgainReason, Change, ChangeOutcome, Changed, Inbox, InboxRecord } from "../../core/inbox.ts";
 import type { PressResult } from "../../core/press.ts";
 import { translate } from "../../words/translate.ts";
-import { inTime } from "../../support/clock.ts";
 import type { TurnRate } from "../access/admission.ts";
 import type { TurnLoop } from "./turn-loop.ts";
 
 interface SteeringOptions {
   readonly inbox: Pick<Inbox, "change" | "openIn" | "read">;
-  readonly loop: Pick<TurnLoop, "isStopping" | "kick" | "noticed" | "runningIn" | "stopHere">;
+  readonly loop: Pick<TurnLoop, "isStopping" | "kick" | "noticed" | "runningIn">;
   readonly access: Pick<Access, "isAdmin">;
   readonly turnRate: TurnRate;
-  readonly clock: Clock;
+  readonly clock: Pick<Clock, "now">;
 }
 
 /** Stops a turn, or runs an ended one again into the same reply. A turn's key is that of its first event. */
@@ -71,9 +70,6 @@ export async function changeAndKick(
   }
 }
 
-/** A turn that is to end here may need so many milliseconds for that. Then its end is decided without it. */
-const endingMs = 1000;
-
 export function createSteering(options: SteeringOptions): Steering {
   const { access, clock, inbox, loop, turnRate } = options;
 
@@ -111,16 +107,9 @@ export function createSteering(options: SteeringOptions): Steering {
         });
       // The operator's own page has one person, who needs no name.
       const name = by.origin === undefined ? "" : by.author.name;
-      // A turn that runs here stores its end with the words that people have seen, by one write.
-      const ran = await inTime(loop.stopHere(own.in ?? key, name), endingMs, { clock });
-      const { result, turn: after } = await changeAndKick(options, own, {
-        kind: "stop",
-        of: key,
-        by: name,
-        at: clock.now(),
-      });
-      const isStopped = result === "done" || (ran === true && after?.turn?.end?.kind === "stopped");
-      return isStopped ? { kind: "done" } : ended;
+      const change = { kind: "stop", of: key, by: name, at: clock.now() } as const;
+      const { result } = await changeAndKick(options, own, change);
+      return result === "done" ? { kind: "done" } : ended;
     },
     async retry(key, by) {
       const counted = await turnRate.count(by.author.id);

@@ -24,8 +24,6 @@ export interface TurnLoop {
   kick(event: IncomingEvent): void;
   /** Lets a turn that runs here learn of a change of its record. Without one it looks. */
   noticed(key: string, record: InboxRecord | undefined): void;
-  /** Stops a turn that runs here. It resolves to false if none does. @see {@link ActiveTurn.stop} */
-  stopHere(key: string, by: string): Promise<boolean>;
   /** The key of the turn that runs here in a conversation. */
   runningIn(conversationId: string): string | undefined;
   /** Kicks every conversation of a platform with open records. Resolves to the number of records. */
@@ -199,7 +197,6 @@ export function createTurnLoop(options: TurnLoopOptions): TurnLoop {
     } finally {
       lost.removeEventListener("abort", onLeaseLost);
       if (active.get(conversationId) === current) active.delete(conversationId);
-      current.ended();
     }
   }
 
@@ -223,10 +220,6 @@ export function createTurnLoop(options: TurnLoopOptions): TurnLoop {
     }
   }
 
-  function running(key: string): ActiveTurn | undefined {
-    return [...active.values()].find((one) => one.key === key);
-  }
-
   async function isIdleWithin(ms: number): Promise<boolean> {
     const idle = queue.idle().then(() => true);
     return (await inTime(idle, ms, { clock })) ?? false;
@@ -234,13 +227,8 @@ export function createTurnLoop(options: TurnLoopOptions): TurnLoop {
 
   return {
     kick: (event) => void kick(placeOf(event), true),
-    async stopHere(key, by) {
-      const turn = running(key);
-      await turn?.stop(by);
-      return turn !== undefined;
-    },
     noticed(key, record) {
-      const turn = running(key);
+      const turn = [...active.values()].find((one) => one.key === key);
       if (turn === undefined) return;
       if (record === undefined) void look();
       else turn.notice(record);

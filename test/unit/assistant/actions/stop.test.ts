@@ -71,6 +71,29 @@ describe("Stop", () => {
     expect(await world.store.inbox.open()).toEqual([]);
   });
 
+  test("is durable at once, before its turn has ended", async () => {
+    const key = await growing();
+    const { inbox } = world.store;
+    const write = inbox.write.bind(inbox);
+    const held = Promise.withResolvers<void>();
+    vi.spyOn(inbox, "write").mockImplementation(async (attempt, what) => {
+      if (what.kind === "end") await held.promise;
+      return await write(attempt, what);
+    });
+    const pressed = world.assistant.press(toStopAction(key), ada);
+    await vi.waitFor(async () =>
+      expect(await inbox.read([key])).toMatchObject([
+        { state: "ending", turn: { end: { kind: "stopped", by: "Ada" } } },
+      ]),
+    );
+    held.resolve();
+    expect(await pressed).toEqual({ kind: "done" });
+    await world.settled();
+    expect(world.platform.replies).toMatchObject([
+      { text: "The first words", state: "finished", notices: ["Stopped by Ada."] },
+    ]);
+  });
+
   test("before a crash is not undone by the recovery: the reply ends with the notice", async () => {
     const event = message("tell me");
     await world.leaveBegun([event]);
