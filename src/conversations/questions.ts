@@ -163,8 +163,7 @@ export function createQuestions(store: KeyValueStore) {
       answer: StoredMessage,
       before: StoredMessage,
       earlier: "erased" | "version" | "continued",
-    ): StoredMessage | undefined {
-      if ((before.attempt ?? 0) > (answer.attempt ?? 0)) return undefined;
+    ): StoredMessage {
       if (earlier === "erased") return answer;
       const isAnother = earlier === "version" && before.attempt !== answer.attempt;
       const versions = boundVersions([...(before.versions ?? []), ...(isAnother ? toVersions(before) : [])]);

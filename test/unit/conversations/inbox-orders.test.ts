@@ -5,6 +5,8 @@ import { DatabaseSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Backend } from "../../../src/conversations/backend.ts";
+import type { BlobStore } from "../../../src/conversations/blobs.ts";
+import { createConversationLog } from "../../../src/conversations/conversation-log.ts";
 import { createInbox } from "../../../src/conversations/inbox.ts";
 import { createKeyValueStore, entryAt, indexes } from "../../../src/conversations/key-value.ts";
 import type { Head } from "../../../src/conversations/slots.ts";
@@ -12,11 +14,11 @@ import { openSqliteBackend, type SqliteBackend } from "../../../src/conversation
 import { isParleyError, ParleyError } from "../../../src/core/errors.ts";
 import type { Attempt, Begun, Inbox, InboxRecord } from "../../../src/core/inbox.ts";
 import { messageIds } from "../../../src/core/message-ids.ts";
-import type { StoredMessage } from "../../../src/core/storage.ts";
-import { createKeyedQueue } from "../../../src/support/queues.ts";
+import type { Conversations, StoredMessage } from "../../../src/core/storage.ts";
+import { createKeyedQueue, type KeyedQueue } from "../../../src/support/queues.ts";
 import { createRandom, type Random } from "../../chaos/random.ts";
 import { silentLog } from "../../support/silent-log.ts";
-import { eventOf } from "../../support/store-samples.ts";
+import { eventOf, messageOf } from "../../support/store-samples.ts";
 import { againOf, deletionOf, editTo, endOf, questionOf, stopOf, wordsOf } from "../../support/turn-steps.ts";
 
 // Two processes work on one conversation without a lease, so that each may begin what the other runs, while
@@ -56,10 +58,32 @@ interface World {
   time: number;
   /** The share of operations that fail. */
   failing: number;
+  /** Runs one write after the other. */
+  readonly writes: KeyedQueue;
+}
+
+/**
+ * Looks what a write makes of turns. What it opens again although its end was decided must be the last turn
+ * of the conversation, unless somebody retries it. None may end otherwise than a person has decided.
+ */
+async function checkWrite({ backend }: World, changes: Parameters<Backend["apply"]>[1]): Promise<void> {
+  const store = createKeyValueStore(backend);
+  const head = await store.get<Head>("head", entryAt.head(conversationId).key);
+  for (const change of changes) {
+    if (change.kind !== "set" || change.at.space !== "inbox") continue;
+    const { key } = change.at;
+    const { value } = JSON.parse(change.value) as { readonly value: InboxRecord };
+    const before = await store.get<InboxRecord>("inbox", key);
+    const wasDecided = before?.state === "ending" || before?.state === "over";
+    if (wasDecided && value.state === "open" && value.turn?.again?.kind !== "retry")
+      expect(key, "what was opened is the last").toBe(head?.last);
+    if (before?.state === "ending" && before.turn?.end?.isStored === false && value.state === "ending")
+      expect(value.turn?.end?.kind, `the end of ${key} that a person decided`).toBe(before.turn.end.kind);
+  }
 }
 
 /** A process's way to the store. An operation may fail before or after it is done. */
-function openProcess(world: World): Inbox {
+function openProcess(world: World) {
   const { backend, random, wait } = world;
   async function step<T>(operation: () => Promise<T>): Promise<T> {
     await wait();
@@ -73,16 +97,29 @@ function openProcess(world: World): Inbox {
   const shaky: Backend = {
     ...backend,
     read: (...given) => step(() => backend.read(...given)),
-    apply: (...given) => step(() => backend.apply(...given)),
+    apply: (...given) =>
+      step(() =>
+        world.writes.run("", async () => {
+          // Nobody has made it if it is refused.
+          const judged = await checkWrite(world, given[1]).then(
+            () => undefined,
+            (error: unknown) => error,
+          );
+          const failed = await backend.apply(...given);
+          if (failed === -1 && judged !== undefined) throw judged;
+          return failed;
+        }),
+      ),
     range: (...given) => step(() => backend.range(...given)),
   };
-  return createInbox({
-    store: createKeyValueStore(shaky),
-    log: silentLog,
-    writers: createKeyedQueue(),
-    eraseFiles: () => Promise.resolve(),
-  });
+  const store = createKeyValueStore(shaky);
+  const writers = createKeyedQueue();
+  const inbox = createInbox({ store, log: silentLog, writers, eraseFiles: () => Promise.resolve() });
+  return { ...inbox, ...createConversationLog({ store, writers, blobs: noBlobs }) };
 }
+
+/** Nothing here has files. */
+const noBlobs = {} as BlobStore;
 
 /** Tries until the store has responded, as a platform delivers again. */
 async function untilKnown<T>(work: () => Promise<T>): Promise<T> {
@@ -99,6 +136,10 @@ async function untilKnown<T>(work: () => Promise<T>): Promise<T> {
 interface Seen {
   /** The words of each event by its last edit, or `undefined` if it was deleted. */
   readonly words: Map<string, string | undefined>;
+  /** The time of the last edit of each event. */
+  readonly editedAt: Map<string, number>;
+  /** What was said to others. */
+  readonly said: Set<string>;
   /** All words that must be nowhere. */
   readonly gone: Set<string>;
   /** The attempts whose answers were stored, by turn and in order. */
@@ -116,7 +157,7 @@ async function runNext(inbox: Inbox, world: World, seen: Seen): Promise<void> {
   const next = open.find(({ turn }) => turn !== undefined) ?? open[0];
   if (next === undefined) return;
   if (next.state === "ending") {
-    await showEnd(inbox, next);
+    await showEnd(inbox, world, next);
     return;
   }
   const batch = next.turn === undefined ? open.filter(({ turn }) => turn === undefined).slice(0, 2) : [next];
@@ -128,16 +169,19 @@ async function runNext(inbox: Inbox, world: World, seen: Seen): Promise<void> {
 }
 
 /** Shows an end that is decided, by an attempt of its own. */
-async function showEnd(inbox: Inbox, ending: InboxRecord): Promise<void> {
+async function showEnd(inbox: Inbox, world: World, ending: InboxRecord): Promise<void> {
   const begun = await inbox.begin([ending]);
   if (begun === undefined) return;
-  const { event, turn } = begun.record;
+  const { record, events } = begun;
+  const { event, turn } = record;
+  // Somebody may edit it meanwhile.
+  for (let steps = world.random.between(0, 4); steps > 0; steps--) await world.wait();
   const shown: Attempt = { key: event.key, attempt: turn.attempt, conversationId };
   if (turn.end?.isStored === false) {
-    const unasked = (await inbox.read(turn.keys)).filter(({ isInLog }) => isInLog !== true);
     const end = endOf(shown, undefined, {
       kind: turn.end.kind,
-      questions: unasked.map((one) => questionOf(one.event)),
+      // As the attempt has read them: they may have been edited since.
+      questions: events.filter((one) => wordsOf(one) !== "").map((one) => questionOf(one)),
       toEdited: (question, edited) => (wordsOf(edited) === "" ? question : questionOf(edited)),
     });
     if (!(await inbox.write(shown, end)).isWritten) return;
@@ -198,9 +242,16 @@ async function act(inbox: Inbox, world: World, seen: Seen, person: string): Prom
       case "edit": {
         if (known === undefined) break;
         const text = `words-${key}-${time}`;
-        await untilKnown(() => inbox.change(editTo(key, text, time)));
-        seen.gone.add(known);
-        seen.words.set(key, text);
+        // It may be delivered late. Then it is older than a stop, or than another edit.
+        const at = random.next() < 0.4 ? time - random.between(1, 8) : time;
+        const editedAt = seen.editedAt.get(key) ?? -Infinity;
+        await untilKnown(() => inbox.change(editTo(key, text, at)));
+        const isTaken = at > editedAt;
+        seen.gone.add(isTaken ? known : text);
+        if (isTaken) {
+          seen.words.set(key, text);
+          seen.editedAt.set(key, at);
+        }
         break;
       }
       case "delete":
@@ -220,9 +271,23 @@ async function act(inbox: Inbox, world: World, seen: Seen, person: string): Prom
         break;
       }
       case "again":
-        await untilKnown(() => inbox.change(againOf(key, { isLastOnly: random.next() < 0.5 })));
+        await untilKnown(() =>
+          inbox.change(
+            random.next() < 0.5 ? againOf(key) : againOf(key, { reason: "retry", isLastOnly: false }),
+          ),
+        );
         break;
     }
+  }
+}
+
+/** Says some things to others, which are stored beside the turns. */
+async function sayToOthers(log: Pick<Conversations, "append">, { random }: World, seen: Seen): Promise<void> {
+  for (let left = random.between(1, 4); left > 0; left--) {
+    const words = `said-${left}`;
+    const { author: _author, ...message } = messageOf(words, words);
+    await untilKnown(() => log.append(conversationId, { ...message, room: { isApp: false } }));
+    seen.said.add(words);
   }
 }
 
@@ -252,9 +317,12 @@ describe("everything that may happen to events, in random orders", () => {
     const random = createRandom(seed);
     const steps = createSteps(random);
     const failing = random.pick([0, 0.05, 0.15]);
-    const world: World = { random, backend, wait: steps.wait, dump, time: 1, failing };
+    const writes = createKeyedQueue();
+    const world: World = { random, backend, wait: steps.wait, dump, time: 1, failing, writes };
     const seen: Seen = {
       words: new Map(),
+      editedAt: new Map(),
+      said: new Set(),
       gone: new Set(),
       answers: new Map(),
       asked: new Map(),
@@ -275,9 +343,10 @@ describe("everything that may happen to events, in random orders", () => {
       }
     }
     const people = ["a", "b", "c"].map((person) => act(openProcess(world), world, seen, person));
+    const aside = sayToOthers(openProcess(world), world, seen);
     const served = Promise.all([serve(), serve()]);
     await steps.run(
-      Promise.all(people).finally(() => {
+      Promise.all([...people, aside]).finally(() => {
         life.isQuiet = true;
         world.failing = 0;
       }),
@@ -309,6 +378,7 @@ describe("everything that may happen to events, in random orders", () => {
 /** Words have one home, and those that were taken away have none. */
 function expectWords(seen: Seen, records: readonly InboxRecord[], stored: readonly string[]): void {
   const countOf = (words: string) => stored.filter((value) => value.includes(`"${words}"`)).length;
+  for (const words of seen.said) expect(countOf(words), `${words} has one home`).toBe(1);
   for (const words of seen.gone) expect(countOf(words), `${words} are left`).toBe(0);
   expect(records).toHaveLength(seen.words.size);
   for (const { event, state } of records) {
