@@ -338,6 +338,8 @@ export interface ReceiveOptions {
    * The author sees a refusal at once and can send the same event again, so that it is not refused for good.
    */
   readonly canResend?: boolean;
+  /** Earlier messages of its conversation may still come, for which it waits a few seconds. Default false. */
+  readonly mayBeEarly?: boolean;
 }
 
 /** What every platform may ask of the assistant. */

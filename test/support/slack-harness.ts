@@ -4,6 +4,7 @@ import { createManifest } from "../../src/platforms/slack/install/manifest.ts";
 import { createSlackPlatform } from "../../src/platforms/slack/platform.ts";
 import { createSlackSimulator, type SlackSimulator } from "../simulators/slack/simulator.ts";
 import { allCommands } from "./commands.ts";
+import type { SharedMemory } from "./memory-records.ts";
 import { createSlackReceiver, type SlackReceiver } from "./slack-receiver.ts";
 import { createFlowingClock, hastened, type FlowingClock } from "./flowing-clock.ts";
 import { silentLog } from "./silent-log.ts";
@@ -16,8 +17,8 @@ export interface SlackHarness {
   /** The running platform. */
   readonly platform: Platform;
   readonly receiver: SlackReceiver;
-  /** Stops the platform and starts another one with these commands. */
-  restart(commands: ReadonlyMap<string, Command>): Promise<void>;
+  /** Stops the platform and starts another one with these commands. Meanwhile, `during` happens. */
+  restart(commands?: ReadonlyMap<string, Command>, during?: () => unknown): Promise<void>;
   close(): Promise<void>;
   /**
    * Closes it, for tests that put no clock forward while an acknowledgement is on its way.
@@ -32,6 +33,8 @@ export interface SlackHarnessOptions {
   readonly commandPrefix?: string;
   /** The default is all commands of `commands/`. */
   readonly commands?: ReadonlyMap<string, Command>;
+  /** What outlives the platform. By default nothing does. */
+  readonly kept?: SharedMemory;
 }
 
 /** Starts a simulator with the app of the generated manifest, and the platform. */
@@ -52,6 +55,7 @@ export async function openSlackHarness(options: SlackHarnessOptions = {}): Promi
         apiUrl: slack.apiUrl,
         commands: declared,
         commandPrefix,
+        kept: options.kept,
         log: silentLog,
         clock,
       }),
@@ -74,8 +78,9 @@ export async function openSlackHarness(options: SlackHarnessOptions = {}): Promi
       return platform;
     },
     receiver,
-    async restart(declared) {
+    async restart(declared = commands, during = () => undefined) {
       await platform.stop();
+      await during();
       platform = await start(declared);
     },
     close,

@@ -11,6 +11,8 @@ import { type FakeForms, noForms, pressForm } from "./no-forms.ts";
 export interface SlackReceiver extends Receiver, ConversationHistory {
   /** The accepted events, each key once. */
   readonly events: IncomingEvent[];
+  /** The keys of those for whom earlier ones may still come. */
+  readonly early: string[];
   /** `placeSettings` returns this. */
   place: PlaceSettings;
   /** Whether more than one person has written in each known conversation. */
@@ -22,6 +24,8 @@ export interface SlackReceiver extends Receiver, ConversationHistory {
   readonly known: Set<string>;
   /** The ids of stored conversations. A deleted one leaves the list. */
   readonly stored: Set<string>;
+  /** When they were used last. */
+  storedAt: number;
   readonly retried: string[];
   readonly cancelled: string[];
   /** Each entry is `<key> by <author>`. */
@@ -56,12 +60,14 @@ export function createSlackReceiver(): SlackReceiver {
   const outage = () => new ParleyError("store-unavailable", "the test made the store unavailable");
   const receiver: SlackReceiver = {
     events: [],
+    early: [],
     place: { answerTo: "addressed", answerIn: "thread" },
     isShared: false,
     asides: [],
     forms: noForms,
     known: new Set(),
     stored: new Set(),
+    storedAt: 0,
     retried: [],
     cancelled: [],
     confirmed: [],
@@ -75,7 +81,7 @@ export function createSlackReceiver(): SlackReceiver {
     isBusy: false,
     rerunResult: { kind: "done" },
     actors: [],
-    receive(event) {
+    receive(event, { mayBeEarly = false } = {}) {
       if (event.kind === "aside") {
         receiver.asides.push(event.conversationId);
         return Promise.resolve("accepted");
@@ -93,6 +99,7 @@ export function createSlackReceiver(): SlackReceiver {
       }
       keys.add(event.key);
       receiver.events.push(event);
+      if (mayBeEarly) receiver.early.push(event.key);
       return Promise.resolve("accepted");
     },
     knows: (conversationId) => Promise.resolve(receiver.known.has(conversationId)),
@@ -156,7 +163,9 @@ export function createSlackReceiver(): SlackReceiver {
     ends: () => Promise.resolve(new Map()),
     conversations(prefix) {
       const ids = [...receiver.stored].filter((id) => id.startsWith(prefix)).slice(0, maxListed);
-      return Promise.resolve(ids.map((conversationId) => ({ conversationId, title: "", updatedAt: 0 })));
+      return Promise.resolve(
+        ids.map((conversationId) => ({ conversationId, title: "", updatedAt: receiver.storedAt })),
+      );
     },
     branch: () => Promise.resolve("gone"),
     export: () => Promise.resolve({ title: "", files: [] }),

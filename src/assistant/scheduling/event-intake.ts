@@ -59,8 +59,8 @@ export interface IntakeFacts {
   readonly comesAgain: boolean;
   /** This process begins nothing more. */
   readonly isClosed: boolean;
-  /** Messages that were sent before it may still come. */
-  readonly mayOvertake: boolean;
+  /** Messages that were sent before it may still come: from another process, or from a look-up. */
+  readonly mayOvertake: "nothing" | "others" | "missed";
   /** Whether the operator and the place allow it. */
   readonly rules?: Answer;
   /** Whether this process has room for it. `known`: it has accepted it before. */
@@ -81,8 +81,8 @@ type Intake =
   | { readonly kind: "deny"; readonly error: ParleyError }
   /** It is refused for good, unless it is known. */
   | { readonly kind: "refuse"; readonly error: ParleyError }
-  /** It is stored if it is absent. `waits`: its turn gives earlier messages a moment to come. */
-  | { readonly kind: "accept"; readonly waits: boolean };
+  /** It is stored if it is absent. Its turn gives earlier messages so many milliseconds to come. */
+  | { readonly kind: "accept"; readonly waitMs: number };
 
 /** Decides what is done with an event. */
 export function decideIntake(facts: IntakeFacts): Intake {
@@ -100,7 +100,7 @@ export function decideIntake(facts: IntakeFacts): Intake {
     if (answer === undefined) return { kind: "ask", what };
     if (answer !== "passed") return { kind: "refuse", error: answer };
   }
-  return { kind: "accept", waits: mayOvertake };
+  return { kind: "accept", waitMs: waitsMs[mayOvertake] };
 }
 
 /**
@@ -150,7 +150,7 @@ export function createEventIntake(options: EventIntakeOptions) {
       isCounted: how.isCounted,
       comesAgain,
       isClosed: loop.isStopping(),
-      mayOvertake: mayOvertake(event),
+      mayOvertake: how.mayBeEarly === true ? "missed" : mayOvertake(event) ? "others" : "nothing",
     };
     let result: "accepted" | "duplicate" | undefined;
     let counted: Awaited<ReturnType<TurnRate["count"]>> | undefined;
@@ -187,7 +187,7 @@ export function createEventIntake(options: EventIntakeOptions) {
             await refuse(event, decision.error, how);
             return "duplicate";
           case "accept":
-            result = await store(event, decision.waits);
+            result = await store(event, decision.waitMs);
             return result;
         }
       }
@@ -199,9 +199,9 @@ export function createEventIntake(options: EventIntakeOptions) {
     }
   }
 
-  async function store(event: IncomingEvent, waits: boolean): Promise<"accepted" | "duplicate"> {
+  async function store(event: IncomingEvent, waitMs: number): Promise<"accepted" | "duplicate"> {
     try {
-      const dueAt = waits ? options.clock.now() + settleMs : undefined;
+      const dueAt = waitMs > 0 ? options.clock.now() + waitMs : undefined;
       const result = await acceptDurably(inbox, event, options.clock, dueAt);
       inFlight.stored(event.key);
       return result;
@@ -282,8 +282,8 @@ export function createEventIntake(options: EventIntakeOptions) {
   };
 }
 
-/** How long a message waits for earlier ones that other processes may be accepting, in milliseconds. */
-const settleMs = 150;
+/** How long a message waits for earlier ones that may still come, in milliseconds. */
+const waitsMs = { nothing: 0, others: 150, missed: 5000 } as const;
 
 /** Platforms want an acknowledgement within 3 s; attempts start within this time, in milliseconds. */
 const patienceMs = 1500;

@@ -196,6 +196,9 @@ export interface SlackMessageInfo {
   readonly thread_ts?: string;
   /** A reply names the user who wrote the root of its thread. */
   readonly parent_user_id?: string;
+  /** In histories, the root of a thread says when the last reply was written, and who wrote some. */
+  readonly latest_reply?: string;
+  readonly reply_users?: readonly string[];
   readonly user?: string;
   /** This is the author's workspace. Histories may lack it. */
   readonly team?: string;

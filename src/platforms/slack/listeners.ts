@@ -7,6 +7,7 @@ import type { Log } from "../../core/telemetry.ts";
 import type { Recent } from "../../support/recent.ts";
 import { toConversationId } from "./address.ts";
 import type { MessageEvent, createIncoming } from "./intake/incoming.ts";
+import { answerLastAction, onAnswerLast } from "./intake/missed.ts";
 import { modalCallbacks } from "./intake/modal.ts";
 import { onCommand, onModal, onShortcut, shortcutPrefix, type CommandCalls } from "./intake/commands.ts";
 import { reportDeletedChannel } from "./install/uninstall.ts";
@@ -88,6 +89,7 @@ export function registerListeners(
   app.view<ViewSubmitAction>(modalCallbacks, (use) => onModal(commands, use, of(use.context)));
   app.view<ViewSubmitAction>(formCallback, (use) => onForm(use, of(use.context)));
   app.action(pressActions, (use) => onPress(use, of(use.context)));
+  app.action(answerLastAction, (use) => onAnswerLast(use, of(use.context)));
   app.options(modelSelects, (use) => onModelSelect(use, receiver));
 }
 

@@ -42,6 +42,9 @@ interface SlackPlatformOptions extends Pick<
   readonly clock?: Clock | undefined;
 }
 
+/** How often it is noted that everything is heard. */
+const hearEveryMs = 30_000;
+
 interface SlackPlatform extends Platform {
   readonly handler: HttpHandler;
 }
@@ -53,7 +56,14 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
   let isClosed = false;
   let teams: Teams | undefined;
   let installHandler: HttpHandler | undefined;
+  let stopHearing: (() => void) | undefined;
   const memory = createReplyMemory(clock);
+
+  /** Notes that everything is heard, in the workspaces that were loaded. */
+  function hear(): void {
+    if (isClosed || connection?.health().state !== "ready") return;
+    for (const team of teams?.all() ?? []) void team.heard();
+  }
 
   function requireTeams(): Teams {
     if (teams === undefined) throw new ParleyError("platform-unreachable", "Slack is not connected yet");
@@ -127,6 +137,8 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
         await opening.close();
         throw error;
       }
+      hear();
+      stopHearing ??= clock.every(hearEveryMs, hear);
     },
     openReply(saved, hooks) {
       const address = parseAddress(saved);
@@ -222,12 +234,18 @@ export function createSlackPlatform(options: SlackPlatformOptions): SlackPlatfor
       return (await installHandler?.(request, response, target)) === true;
     },
     async pause() {
+      stopHearing?.();
       isClosed = true;
+      for (const team of teams?.all() ?? []) team.pause();
       await connection?.close();
     },
     async stop() {
+      stopHearing?.();
       isClosed = true;
-      for (const team of teams?.all() ?? []) team.stop();
+      for (const team of teams?.all() ?? []) {
+        team.pause();
+        team.stop();
+      }
       await connection?.close();
       await Promise.all((teams?.all() ?? []).map((team) => team.close()));
     },

@@ -17,6 +17,7 @@ import type { TeamHandlers } from "./listeners.ts";
 import { createCallerNotices, createRefusalNotices, createWelcome } from "./press/notices.ts";
 import { createOrigins, type OriginOptions, createPeople } from "./people.ts";
 import { createSlackReplies, type ReplyMemory } from "./reply/replies.ts";
+import { createSlackLookUp } from "./intake/missed.ts";
 import { createMessageReader } from "./intake/read-message.ts";
 import { createRoomReader, toMessageLink } from "./intake/read-room.ts";
 import { botScopes } from "./install/manifest.ts";
@@ -33,7 +34,10 @@ export interface TeamSurroundings extends OriginOptions {
   readonly meter?: Meter | undefined;
   readonly memory: ReplyMemory;
   readonly clock: Clock;
-  /** This keeps which channels were welcomed. Nobody is welcomed by default. It must outlast the process. */
+  /**
+   * This keeps which channels were welcomed, and until when all was heard. By default nobody is welcomed and
+   * nothing is looked up. It must outlast the process.
+   */
   readonly kept?: Parameters<typeof createWelcome>[0]["kept"];
 }
 
@@ -61,13 +65,20 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
   const origins = createOrigins(people, teamId, around);
   const refusals = createRefusalNotices(api, log, clock);
   const its = { ...around, api, teamId, identity, people, names: people, read, origins, refusals };
+  const closing = new AbortController();
+  const incoming = createIncoming({
+    ...its,
+    isOwnRemoval: (ts) => replies.replaced.isOwn(ts),
+    mayFindIn: (channel) => lookUp?.mayFindIn(channel) === true,
+    saveTitle: (key, title) => void memory.titles.set(key, title),
+  });
+  const lookUp =
+    around.kept === undefined
+      ? undefined
+      : createSlackLookUp({ ...its, incoming, records: around.kept.records, signal: closing.signal });
   const handlers: TeamHandlers = {
     ...its,
-    incoming: createIncoming({
-      ...its,
-      isOwnRemoval: (ts) => replies.replaced.isOwn(ts),
-      saveTitle: (key, title) => void memory.titles.set(key, title),
-    }),
+    incoming,
     calls: createCommandCalls(its),
     notices: createCallerNotices(api, log),
     home: createAppHome(its),
@@ -95,6 +106,10 @@ export function createTeam(identity: Identity, token: TeamToken, around: TeamSur
     readRoom: (...asked: Parameters<typeof readRoom>) => withoutLookupTime(() => readRoom(...asked)),
     /** Resolves to the name of a user. It never throws. */
     userName: async (user: string) => (await withoutLookupTime(() => people.find(user)))?.name,
+    /** Is called every half minute while Slack is connected. It looks up what nobody heard. */
+    heard: async () => withoutLookupTime(async () => lookUp?.heard()),
+    /** Looks for no messages any more. */
+    pause: () => closing.abort(new ParleyError("stopping", "the Slack platform is stopping")),
     /** Removes no messages any more. */
     stop: () => replies.replaced.close(),
     /** Aborts downloads. */

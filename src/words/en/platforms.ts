@@ -53,6 +53,10 @@ export const platformMessages = {
   "slack.unclear":
     "Slack did not confirm that all of this answer was shown to you. If something is missing, use the command again.",
   "slack.elsewhere": "Only you may see the answer: it is in your direct messages with me.",
+  "missed.old":
+    "I was away and have not answered {count, plural, one {# message} other {# messages}} here, the first from {time}.",
+  "missed.answer-last": "Answer the last",
+  "missed.gone": "That message cannot be answered any more.",
   "slack.files-elsewhere": "The files are in your direct messages with me: they cannot be private here.",
   "slack.files": "Files of your private command:",
   "slack.files-of-command": "Files of your command:",

@@ -49,8 +49,11 @@ export interface SlackStory {
    * has ended.
    */
   answerTo(channel: string, thread: string | undefined, index?: number): Promise<SeenMessage>;
-  /** Restarts Parley on the same store. `during` is what people do while it does not run. */
-  restart(during?: () => void): Promise<void>;
+  /**
+   * Restarts Parley on the same store. `during` is what people do while it does not run. It seems to have
+   * happened so many milliseconds ago.
+   */
+  restart(during?: () => void, lastsMs?: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -120,7 +123,9 @@ function turnsOf(request: SeenRequest): SentTurn[] {
 export async function startSlackStory(options: StoryOptions = {}): Promise<SlackStory> {
   const folder = await mkdtemp(join(tmpdir(), "parley-slack-"));
   const { haste = 1 } = options;
-  const clock = haste === 1 ? systemClock : createScaledClock(haste);
+  const ownTime = haste === 1 ? systemClock : createScaledClock(haste);
+  let passedMs = 0;
+  const clock = { ...ownTime, now: () => ownTime.now() + passedMs };
   const isHttp = options.mode === "http";
   const slack = await createSlackSimulator({
     manifest: createManifest(allCommands, { socketMode: !isHttp, publicUrl: "https://parley.example.com" }),
@@ -204,9 +209,15 @@ export async function startSlackStory(options: StoryOptions = {}): Promise<Slack
         const isOver = parley.assistant.pending() === 0;
         return message !== undefined && isOver && hasEnded(message) ? message : undefined;
       }),
-    async restart(during = () => {}) {
+    async restart(during = () => {}, lastsMs = 0) {
       await parley.stop();
       during();
+      // Slack delivers again in between.
+      for (let step = 0; step < 10; step++) {
+        slack.clock.advance(lastsMs / 10);
+        passedMs += lastsMs / 10;
+        await new Promise((resolve) => void setImmediate(resolve));
+      }
       parley = await start();
     },
     async close() {

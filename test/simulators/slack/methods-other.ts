@@ -96,6 +96,7 @@ function toHistoryJson(context: MethodContext, message: SlackMessage, args: Fiel
       : {}),
     ...(message.attachments === undefined ? {} : { attachments: message.attachments }),
     ...toThreadFields(workspace, message),
+    ...toReplyFields(workspace, message),
     ...(message.blocks.length === 0 ? {} : { blocks: message.blocks }),
     ...(message.metadata !== undefined && args["include_all_metadata"] === "true"
       ? { metadata: message.metadata }
@@ -103,6 +104,22 @@ function toHistoryJson(context: MethodContext, message: SlackMessage, args: Fiel
     ...(message.files.length === 0
       ? {}
       : { files: message.files.map((file) => toFileJson(workspace, file, origin())) }),
+  };
+}
+
+/** A root says how many replies its thread has, who wrote some, and when the last one was written. */
+function toReplyFields(workspace: Workspace, { channel, ts }: SlackMessage): Fields {
+  const all = workspace.channels.get(channel)?.messages ?? [];
+  const found = all.filter(
+    (other) => other.threadTs === ts && other.ts !== ts && other.ephemeralTo === undefined,
+  );
+  const last = found.at(-1);
+  if (last === undefined) return {};
+  return {
+    thread_ts: ts,
+    reply_count: found.length,
+    reply_users: [...new Set(found.map(({ user }) => user))].slice(0, 5),
+    latest_reply: last.ts,
   };
 }
 
@@ -172,6 +189,17 @@ const conversationInfo: Method = (args, context) => {
   return { channel: { id: channel.id, name: channel.name, is_im: channel.kind === "im", is_member: true } };
 };
 
+/** Lists the channels of the bot. @see https://docs.slack.dev/reference/methods/users.conversations */
+const usersConversations: Method = (args, { workspace }) => {
+  const types = toText(args["types"], "public_channel").split(",");
+  const kinds = { public_channel: "channel", private_channel: "group", im: "im", mpim: "mpim" } as const;
+  const wanted = new Set<string>(types.map((type) => kinds[type as keyof typeof kinds]));
+  const found = [...workspace.channels.values()].filter(
+    ({ kind, members, isArchived }) => wanted.has(kind) && members.has(workspace.botUserId) && !isArchived,
+  );
+  return { channels: found.slice(0, limitOf(args)).map(({ id, name }) => ({ id, name })) };
+};
+
 const viewsOpen: Method = (args, context) => {
   const trigger = context.triggers.get(need(args, "trigger_id"));
   if (trigger === undefined) throw new SlackApiError("invalid_trigger_id");
@@ -206,6 +234,7 @@ export const otherMethods: Readonly<Record<string, { readonly scope?: string; re
   "conversations.history": { run: history },
   "conversations.info": { scope: "channels:read", run: conversationInfo },
   "conversations.replies": { run: replies },
+  "users.conversations": { scope: "channels:read", run: usersConversations },
   "users.info": { scope: "users:read", run: userInfo },
   "views.open": { run: viewsOpen },
 };

@@ -27,6 +27,7 @@ const tiers: Readonly<Record<string, keyof typeof tierPerMinute>> = {
   "files.getUploadURLExternal": 4,
   "files.info": 4,
   "oauth.v2.access": 4,
+  "users.conversations": 3,
   "users.info": 4,
   "views.open": 4,
   "views.publish": 4,

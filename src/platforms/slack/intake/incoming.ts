@@ -38,9 +38,11 @@ interface IncomingOptions {
   readonly origins: Pick<Origins, "originOf">;
   readonly refusals: RefusalNotices;
   readonly receiver: Receiver;
-  readonly history: Pick<ConversationHistory, "knows">;
+  readonly history: Pick<ConversationHistory, "conversationOf" | "knows">;
   /** Returns whether the bot has removed a message itself. */
   readonly isOwnRemoval: (ts: string) => boolean;
+  /** Whether earlier messages of a channel may still be found by a look-up. Default false. */
+  readonly mayFindIn?: (channel: string) => boolean;
   /** Called with the first message of a thread, by its key, before it is accepted. */
   readonly saveTitle: (key: string, title: string) => void;
   readonly clock?: Clock | undefined;
@@ -87,14 +89,14 @@ export function createIncoming(options: IncomingOptions) {
   /** Accepts a message, or says why it is refused. */
   async function accept(event: MessageEvent, placement: Question, redelivery: number): Promise<void> {
     try {
-      await take(event, placement);
+      await take(event, placement, options.mayFindIn?.(event.channel) === true);
     } catch (error) {
       if (!isLastOutage(error, redelivery) && !isParleyError(error, "busy") && !isRefusal(error)) throw error;
       await tell(event, error);
     }
   }
 
-  async function take(event: MessageEvent, placed: Question): Promise<void> {
+  async function take(event: MessageEvent, placed: Question, mayBeEarly = false): Promise<void> {
     const key = keyOf(event);
     const user = event.user ?? "";
     const { conversationId, inRoom, where } = placed;
@@ -131,7 +133,7 @@ export function createIncoming(options: IncomingOptions) {
       ...(event.edited === undefined ? {} : { edit: toEdit(event) }),
     };
     if (isThreadRoot(event) && !isInChannel) options.saveTitle(key, toTitle(text));
-    await inLanguage(language, () => receiver.receive(message));
+    await inLanguage(language, () => receiver.receive(message, mayBeEarly ? { mayBeEarly } : {}));
   }
 
   /**
@@ -228,7 +230,44 @@ export function createIncoming(options: IncomingOptions) {
     return true;
   }
 
+  /**
+   * Accepts a message that was written while nobody heard it. The access rules refuse it silently, since they
+   * refuse it at each look-up. @throws ParleyError `store-unavailable`
+   */
+  async function acceptMissed(event: MessageEvent, placement: Question): Promise<void> {
+    try {
+      await take(event, placement);
+    } catch (error) {
+      if (isParleyError(error, "access-denied")) return;
+      if (!isParleyError(error, "busy") && !isRefusal(error)) throw error;
+      await tell(event, error);
+    }
+  }
+
   return {
+    /**
+     * Takes a message that was found by a look-up, as it is now. Resolves to whether it is a question.
+     * @throws ParleyError `store-unavailable`
+     */
+    onMissed(event: MessageEvent): Promise<boolean> {
+      if (isByPerson(event)) heard.set(keyOf(event), true);
+      return inOrder.run(event.channel, async () => {
+        if (!isByPerson(event) && !addressee.isByApp(event)) return false;
+        const placement = await addressee.placeOf(event);
+        if (placement.kind === "question") await acceptMissed(event, placement);
+        else await addressee.hear(placement);
+        return placement.kind === "question";
+      });
+    },
+    /**
+     * Returns the conversation of a message that would be a question and is not known.
+     * @throws ParleyError `store-unavailable`
+     */
+    async askedIn(event: MessageEvent): Promise<string | undefined> {
+      if (!isByPerson(event) || (await history.conversationOf(keyOf(event))) !== undefined) return undefined;
+      const placement = await addressee.placeOf(event);
+      return placement.kind === "question" ? placement.conversationId : undefined;
+    },
     /**
      * Resolves when the event is durable, ignored or refused in words. It rejects when Slack must deliver the
      * event again.

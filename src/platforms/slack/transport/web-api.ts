@@ -295,6 +295,17 @@ function createInfos(call: Call) {
         ...(user.locale === undefined ? {} : { locale: user.locale }),
       };
     },
+    /** Resolves to the public and private channels that the bot is in, at most 200. */
+    async ownChannels(): Promise<readonly string[]> {
+      const { channels = [] } = await call("users.conversations", (client) =>
+        client.users.conversations({
+          types: "public_channel,private_channel",
+          exclude_archived: true,
+          limit: 200,
+        }),
+      );
+      return channels.flatMap(({ id }) => id ?? []);
+    },
     /** Resolves to the name of a channel, and to `undefined` for direct messages. */
     async channelName(channel: string): Promise<string | undefined> {
       const info = await call("conversations.info", (client) => client.conversations.info({ channel }));

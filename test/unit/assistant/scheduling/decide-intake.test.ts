@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { decideIntake, type IntakeFacts } from "../../../../src/assistant/scheduling/event-intake.ts";
 import { ParleyError, type ErrorCode } from "../../../../src/core/errors.ts";
 
-const question: IntakeFacts = { isCounted: true, comesAgain: true, isClosed: false, mayOvertake: false };
+const question: IntakeFacts = { isCounted: true, comesAgain: true, isClosed: false, mayOvertake: "nothing" };
 const command: IntakeFacts = { ...question, comesAgain: false };
 const ofCommand: IntakeFacts = { ...question, isCounted: false };
 const stopping = { isClosed: true } as const;
@@ -22,7 +22,7 @@ function decided(facts: IntakeFacts): string {
     case "refuse":
       return `${decision.kind}: ${decision.error.code}`;
     case "accept":
-      return decision.waits ? "accept, and wait for earlier ones" : "accept";
+      return decision.waitMs > 0 ? `accept, and wait ${decision.waitMs} ms for earlier ones` : "accept";
   }
 }
 
@@ -47,8 +47,13 @@ describe("an event that comes", () => {
     ["is accepted when all has passed", { ...question, ...all }, "accept"],
     [
       "waits where earlier ones may still come",
-      { ...question, ...all, mayOvertake: true },
-      "accept, and wait for earlier ones",
+      { ...question, ...all, mayOvertake: "others" },
+      "accept, and wait 150 ms for earlier ones",
+    ],
+    [
+      "waits longer where earlier ones are looked up",
+      { ...question, ...all, mayOvertake: "missed" },
+      "accept, and wait 5000 ms for earlier ones",
     ],
     [
       "is the store's duplicate where it is in flight here, and is not counted again",

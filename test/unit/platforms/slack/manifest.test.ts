@@ -111,6 +111,7 @@ describe("what the manifest declares", () => {
     "files.delete": ["files:write"],
     "files.info": ["files:read"],
     "oauth.v2.access": [],
+    "users.conversations": ["channels:read", "groups:read"],
     "users.info": ["users:read"],
     "views.open": [],
     "views.publish": [],
