@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { folderRungs, startFolderTalk } from "./folder-talk.ts";
-import { copyProject, section, type ProjectCopy } from "./guide.ts";
+import { startFolderTalk } from "./folder-talk.ts";
+import { copyProject, folderPlatform, section, type ProjectCopy } from "./guide.ts";
 
 // Each test compiles the project.
 vi.setConfig({ testTimeout: 120_000 });
@@ -41,7 +41,7 @@ test("a setting is one entry", async () => {
 });
 
 test("a store backend is one folder and one line, and conversations are kept in it", async () => {
-  for (const rung of folderRungs) await copy.apply(await section("docs/platform.md", rung));
+  await copy.apply(folderPlatform);
   await copy.apply(await section(guide, "A store backend"));
   expect(await copy.typeErrors()).toEqual([]);
   expect(await copy.forbiddenImports()).toBe("");

@@ -4,7 +4,7 @@ import path from "node:path";
 import { expect } from "vitest";
 import type { ProjectCopy } from "./guide.ts";
 
-/** A person who talks with the bot of a copy through the folder of docs/platform.md. */
+/** A person who talks with the bot of a copy through the folder of `examples/platform`. */
 export interface FolderTalk {
   /** Puts a message into `in/main`, and resolves to the answer below it once it has these words. */
   readonly asks: (name: string, text: string, words: RegExp) => Promise<string>;
@@ -14,9 +14,6 @@ export interface FolderTalk {
   readonly reads: (file: string, words: RegExp) => Promise<string>;
   readonly stop: () => void;
 }
-
-/** The steps up to which a person can talk there. */
-export const folderRungs = ["1. Connect", "2. Receive", "3. Reply"] as const;
 
 /** Starts the bot of the copy. Resolves when it is ready. */
 export async function startFolderTalk(

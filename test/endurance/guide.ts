@@ -10,6 +10,7 @@ const run = promisify(execFile);
 const copied = [
   "src",
   "commands",
+  "examples",
   "package.json",
   "tsconfig.json",
   "rooms.config.ts",
@@ -30,6 +31,22 @@ interface Block {
 
 const blockPattern =
   /<!-- (?:(file): (\S+)|(insert|replace) in (\S+?)(?: after)?: ([^]*?)|(errors)) -->\n+```\w+\n([\s\S]*?)```\n/g;
+
+/** Makes the folder of `examples/platform` a platform of the copy. */
+export const folderPlatform: readonly Block[] = [
+  {
+    kind: "insert",
+    file: "src/platforms/registry.ts",
+    anchor: 'import { discord } from "./discord/discord-module.ts";',
+    code: 'import { folder } from "../../examples/platform/folder-module.ts";',
+  },
+  {
+    kind: "replace",
+    file: "src/platforms/registry.ts",
+    anchor: "[discord, slack, web]",
+    code: "[discord, folder, slack, web]",
+  },
+];
 
 /** Returns the marked code blocks of one section of a document. */
 export async function section(document: string, title: string): Promise<Block[]> {
