@@ -72,8 +72,10 @@ async function editQuestion(context: ApiContext, { request, response, id }: Exch
     sendProblem(response, 404, "gone", translate("web.message-gone"));
     return;
   }
-  const edited = await findQuestion(context, conversationId, itemId);
-  if (edited !== undefined) context.feeds.of(conversationId).take([edited]);
+  await context.views.inOrder(conversationId, async () => {
+    const edited = await findQuestion(context, conversationId, itemId);
+    if (edited !== undefined) context.feeds.of(conversationId).take([edited]);
+  });
   sendJson(response, 202, { outcome });
 }
 
@@ -263,7 +265,7 @@ async function takeBackWaiting(context: ApiContext, { request, response, id }: E
     return;
   }
   await context.receiver.changed({ kind: "delete-messages", conversationId, keys: [toTurnKey(itemId)] });
-  context.feeds.of(conversationId).drop(itemId);
+  await context.views.inOrder(conversationId, async () => context.feeds.of(conversationId).drop(itemId));
   for (const file of toOpenItem(open.event, context.commands).files) {
     const uploadId = "url" in file ? /^\/api\/uploads\/(\w+)$/.exec(file.url ?? "")?.[1] : undefined;
     if (uploadId !== undefined) await context.uploads.remove(uploadId);

@@ -34,8 +34,8 @@ export function createConversationViews(
 ) {
   const reads = createFairSemaphore({ max: maxReads, maxPerKey: 1 });
   const unsent = createFairSemaphore(maxUnsent);
-  /** What was read later is told later. */
-  const refreshing = createKeyedQueue();
+  /** What was read or changed later is told later. */
+  const telling = createKeyedQueue();
 
   /** Runs a read in its person's turn. The messages must be used up before anything is awaited. */
   async function inTurn<T>(
@@ -102,13 +102,16 @@ export function createConversationViews(
         return { cursor, pieces, release: await unsent.acquire(ownerOf(conversationId), chars, signal) };
       }),
 
+    /** Tells pages what a person has changed, after what was read of the conversation before. */
+    inOrder: (conversationId: string, tell: () => Promise<void>) => telling.run(conversationId, tell),
+
     /**
      * Tells pages what the record says of a turn, or of a message, and of what came after it. While the store
      * cannot be read, the live form stays. Returns the keys of the latest stored messages of people.
      * Contract: does not throw.
      */
     refresh: (conversationId: string, key: string): Promise<ReadonlySet<string>> =>
-      refreshing.run(conversationId, async () => {
+      telling.run(conversationId, async () => {
         try {
           const { items } = await readRecord(conversationId, recentMessages);
           const first = items.findIndex(({ id }) => toTurnKey(id) === key);

@@ -49,10 +49,15 @@ function setUp() {
   const facts = {
     open: [] as readonly OpenQuestion[],
     ends: new Map<string, EndedTurn>(),
+    whileRead: (): void => undefined,
   };
   const history = {
     ...receiver,
-    openQuestions: () => Promise.resolve(facts.open),
+    async openQuestions() {
+      const { open } = facts;
+      facts.whileRead();
+      return open;
+    },
     ends: () => Promise.resolve(facts.ends),
   };
   const views = createConversationViews(history, feeds, new Map(), silentLog);
@@ -149,5 +154,21 @@ describe("what the record says of a turn", () => {
     changes.length = 0;
     await views.refresh("web:c", "models");
     expect(changes).toEqual([]);
+  });
+
+  it("is told before what people change while it is read", async () => {
+    const { views, feed, facts, changes } = setUp();
+    facts.open = [question(1), question(2)];
+    let dropped: Promise<void> | undefined;
+    facts.whileRead = () => {
+      dropped = views.inOrder("web:c", async () => feed.drop("web:c:2/user"));
+    };
+    await views.refresh("web:c", "web:c:1");
+    await dropped;
+    expect(changes.map((change) => (change.kind === "put" ? change.item.id : change.kind))).toEqual([
+      "web:c:1/user",
+      "web:c:2/user",
+      "drop",
+    ]);
   });
 });
