@@ -2,28 +2,7 @@ import { right, warning, type Finding } from "../core/checks.ts";
 import type { Clock } from "../core/clock.ts";
 import { ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
-
-/**
- * The spaces of the store, each of which is a Keyv namespace. `head` has the end of a conversation, `slot`
- * its messages, `id` the slot of a message id, `settings` its settings, and `summary` what sums up its
- * beginning. `blob` has a blob's bytes, or its media type and size. `inbox` has accepted events, and `turn`
- * the progress of their turns. `layer` has what people set for a server, channel or person, `record` small
- * values of other rooms, `meta` the store's own.
- */
-export const spaces = [
-  "head",
-  "slot",
-  "id",
-  "settings",
-  "summary",
-  "blob",
-  "inbox",
-  "turn",
-  "layer",
-  "record",
-  "meta",
-] as const;
-export type Space = (typeof spaces)[number];
+import type { Space } from "./keys.ts";
 
 /** The address of an entry. `key` is case-sensitive, and may hold any Unicode but NUL. */
 export interface EntryAddress {
@@ -70,9 +49,6 @@ export type IndexChange =
   | { readonly kind: "remove-member"; readonly index: string; readonly member: string }
   /** Removes every member with this score or a lower one. */
   | { readonly kind: "trim-index"; readonly index: string; readonly maxScore: number };
-
-/** The prefix of indexes whose scores change with every turn and which are seldom read in order. */
-export const countedPrefix = "ledger:";
 
 /** A member of a sorted index. */
 export interface IndexMember {

@@ -8,7 +8,8 @@ import { systemClock } from "../support/clock.ts";
 import { unlessMissing } from "../support/unless-missing.ts";
 import type { OpenedBackend } from "./backend.ts";
 import type { Encryption } from "./encryption.ts";
-import { type KeyValueStore, writeBatches, entryAt, folderOf } from "./key-value.ts";
+import { type KeyValueStore, writeBatches } from "./key-value.ts";
+import { entryAt, folderOf } from "./keys.ts";
 
 /** Bytes of a conversation under their SHA-256 in lower-case hex. Failures are ParleyErrors. */
 export interface BlobStore {

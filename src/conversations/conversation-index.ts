@@ -1,6 +1,6 @@
 import { toAsked } from "../core/command-input.ts";
 import type { IndexChange, IndexMember, IndexPage } from "./backend.ts";
-import { type KeyValueStore, type Change, indexes, platformOf, entryAt } from "./key-value.ts";
+import { type KeyValueStore, type Change } from "./key-value.ts";
 import { ParleyError } from "../core/errors.ts";
 import {
   type StoredMessage,
@@ -12,6 +12,7 @@ import {
 import type { Log } from "../core/telemetry.ts";
 import { toTitle } from "../support/text.ts";
 import { type Slots, type Slot, toMessage } from "./slots.ts";
+import { indexes, platformOf, entryAt } from "./keys.ts";
 
 /** Lists a conversation for its platform as the most recently active one. `now` is in Unix ms. */
 export function indexActivity(conversationId: string, now: number): IndexChange[] {

@@ -12,9 +12,10 @@ import type {
 import type { Log } from "../core/telemetry.ts";
 import { systemClock } from "../support/clock.ts";
 import { listConversations, newestFirst, toConversationTitle } from "./conversation-index.ts";
-import { type KeyValueStore, entryAt, platformOf } from "./key-value.ts";
-import { createSlots, type Head, type Slot, toMessage } from "./slots.ts";
+import { type KeyValueStore } from "./key-value.ts";
+import { createSlots, type Slot, toMessage } from "./slots.ts";
 import { createTextSearch, type TextSearch } from "./text-search.ts";
+import { entryAt, platformOf, type Head } from "./keys.ts";
 
 /** Finds conversations by what they are called, and by what was said in them. */
 export function createConversationLists({

@@ -13,12 +13,13 @@ import { ParleyError } from "../core/errors.ts";
 import type { KeyedQueue } from "../support/queues.ts";
 import type { BlobStore } from "./blobs.ts";
 import { indexActivity, indexAuthor, indexPin, indexPlaces, readMembers } from "./conversation-index.ts";
-import { type KeyValueStore, entryAt, indexes } from "./key-value.ts";
+import { type KeyValueStore } from "./key-value.ts";
 import { outliving } from "./retention.ts";
 import { createRollingSummary } from "./rolling-summary.ts";
 import { createLogPlanner, type WritePlan } from "./log-plan.ts";
-import { createSlots, type Head, type Slot, toMessage } from "./slots.ts";
+import { createSlots, type Slot, toMessage } from "./slots.ts";
 import { systemClock } from "../support/clock.ts";
+import { entryAt, indexes, type Head } from "./keys.ts";
 
 /** The options of the log. */
 interface ConversationLogOptions {

@@ -3,13 +3,14 @@ import type { Json } from "../core/events.ts";
 import type { StoredBlob } from "../core/storage.ts";
 import type { Log } from "../core/telemetry.ts";
 import { systemClock } from "../support/clock.ts";
-import { type Backend, type OpenedBackend, type ScannedKey, type Space, spaces } from "./backend.ts";
+import { type Backend, type OpenedBackend, type ScannedKey } from "./backend.ts";
 import { backendOf } from "./backends.ts";
 import { createBlobs, type BlobStore } from "./blobs.ts";
 import { inOrder } from "./conversation-index.ts";
 import { createEncryption, type Encryption } from "./encryption.ts";
 import { type Change, createKeyValueStore, type KeyValueStore } from "./key-value.ts";
 import { beginCopy, completeCopy, expectWhole, isOwnMark, sealingOf } from "./store-marks.ts";
+import { type Space, spaces } from "./keys.ts";
 
 // A copy moves everything from one store to another, both of which no bot uses. It goes entry by entry and
 // index by index, and leaves what is there already, so that one that was killed goes on when it is run again.

@@ -1,9 +1,10 @@
 import type { ErasureReport, RemovedMessages, StoredMessage } from "../core/storage.ts";
 import { ratingBy } from "../core/raters.ts";
 import { readMembers } from "./conversation-index.ts";
-import { entryAt, indexes, type KeyValueStore } from "./key-value.ts";
+import { type KeyValueStore } from "./key-value.ts";
 import { blobHashes } from "./retention.ts";
 import type { Slots } from "./slots.ts";
+import { entryAt, indexes } from "./keys.ts";
 
 // What an erasure will remove, from one reading of a conversation, which changes nothing.
 

@@ -21,19 +21,12 @@ import {
   withoutVersions,
 } from "./erasure-plan.ts";
 import { eraseRecord } from "./inbox-record.ts";
-import {
-  batchSize,
-  type Change,
-  type KeyValueStore,
-  type Observed,
-  writeBatches,
-  entryAt,
-  indexes,
-} from "./key-value.ts";
+import { batchSize, type Change, type KeyValueStore, type Observed, writeBatches } from "./key-value.ts";
 import { toLast } from "./log-plan.ts";
 import { outliving } from "./retention.ts";
 import { replaceWithoutSummary, writeWithoutSummary } from "./rolling-summary.ts";
-import { createSlots, type Head, type Slot, type Tombstone } from "./slots.ts";
+import { createSlots, type Slot } from "./slots.ts";
+import { entryAt, indexes, type Head, type Tombstone } from "./keys.ts";
 
 /**
  * The erasing part of {@link Archive}. Erased data is removed from the service's files too. Each method can

@@ -12,8 +12,9 @@ import { oneLine, toFenced, toQuotedLines } from "../core/quoting.ts";
 import { toBytePieces, toJsonPieces } from "../support/text-pieces.ts";
 import type { BlobStore } from "./blobs.ts";
 import { toConversationTitle } from "./conversation-index.ts";
-import { type KeyValueStore, entryAt } from "./key-value.ts";
+import { type KeyValueStore } from "./key-value.ts";
 import { createSlots } from "./slots.ts";
+import { entryAt } from "./keys.ts";
 
 /**
  * Exports a conversation as files: `conversation.md` for reading, `conversation.json` with everything that is

@@ -2,7 +2,8 @@ import type { CommandCall, EditedContent, IncomingEvent, IncomingMessage } from 
 import type { InboxRecord } from "../core/inbox.ts";
 import { systemClock } from "../support/clock.ts";
 import type { IndexChange } from "./backend.ts";
-import { type Change, entryAt, indexes } from "./key-value.ts";
+import { type Change } from "./key-value.ts";
+import { entryAt, indexes } from "./keys.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
 

@@ -33,18 +33,11 @@ import {
   withoutWords,
 } from "./inbox-record.ts";
 import { decide, type Decision, type Found } from "./inbox-transitions.ts";
-import {
-  type Change as StoreChange,
-  type KeyValueStore,
-  type Observed,
-  checkIds,
-  entryAt,
-  indexes,
-} from "./key-value.ts";
+import { type Change as StoreChange, type KeyValueStore, type Observed, checkIds } from "./key-value.ts";
 import { createLogPlanner, type PlannedMessage, type WritePlan } from "./log-plan.ts";
 import { createQuestions, withoutVersions } from "./questions.ts";
 import { createRunWrites } from "./run-writes.ts";
-import type { Head } from "./slots.ts";
+import { entryAt, indexes, type Head } from "./keys.ts";
 
 const batchSize = 500;
 

@@ -8,8 +8,6 @@ import { nextPiece } from "../support/pieces.ts";
 import type { KeyedQueue } from "../support/queues.ts";
 import {
   type EntryAddress,
-  type Space,
-  spaces,
   type Backend,
   type BackendChange,
   type IndexChange,
@@ -19,11 +17,9 @@ import {
   type ScoreLimit,
   type Resolves,
   type WriteCondition,
-  countedPrefix,
 } from "./backend.ts";
 import { createEncryption, type Encryption } from "./encryption.ts";
-import { isStored } from "./stored-shapes.ts";
-import { createHash } from "node:crypto";
+import { type Space, spaces, entryAt, isStored } from "./keys.ts";
 
 /**
  * A step of an atomic write before Keyv has encoded its value. Without `ttlMs` it does not expire, and with
@@ -382,84 +378,4 @@ function toExpires(ttlMs: number | undefined): number | undefined {
 /** A stored value in the form of Keyv. */
 interface Envelope {
   readonly value?: unknown;
-}
-
-/** Addresses of a conversation's entries. Ids may hold anything, so their `/` and `%` are escaped. */
-export const entryAt = {
-  head: (conversationId: string): EntryAddress => ({ space: "head", key: escapeId(conversationId) }),
-  settings: (conversationId: string): EntryAddress => ({ space: "settings", key: escapeId(conversationId) }),
-  summary: (conversationId: string): EntryAddress => ({ space: "summary", key: escapeId(conversationId) }),
-  slot: (conversationId: string, position: number): EntryAddress => ({
-    space: "slot",
-    // The position is padded so that keys sort by it.
-    key: `${escapeId(conversationId)}/${String(position).padStart(10, "0")}`,
-  }),
-  messageId: (conversationId: string, messageId: string): EntryAddress => ({
-    space: "id",
-    key: `${escapeId(conversationId)}/${messageId}`,
-  }),
-  blob: (conversationId: string, hash: string): EntryAddress => ({
-    space: "blob",
-    key: `${folderOf(conversationId)}/${hash}`,
-  }),
-  event: (key: string): EntryAddress => ({ space: "inbox", key }),
-  layer: (holder: string): EntryAddress => ({ space: "layer", key: holder }),
-} as const;
-
-/** The names of the sorted indexes. */
-export const indexes = {
-  /** Platforms that have or had conversations. */
-  platforms: "platforms",
-  /** A platform's conversations by the time of their last message. */
-  conversations: (platform: string) => `conversations:${platform}`,
-  /** Conversations in which an author has written. */
-  conversationsOf: (authorId: string) => `conversations-of:${authorId}`,
-  /** Conversations within a place: a server, workspace or channel. */
-  conversationsWithin: (place: string) => `conversations-within:${place}`,
-  /** A platform's pinned conversations. */
-  pinned: (platform: string) => `pinned:${platform}`,
-  /** Names of the three kinds of indexes above that list a conversation, from which it can be removed. */
-  listings: (conversationId: string) => `listings:${conversationId}`,
-  /** Hashes of a conversation's blobs. */
-  blobs: (conversationId: string) => `blobs:${folderOf(conversationId)}`,
-  /** Keys of open events in the order of acceptance. */
-  openEvents: "inbox",
-  /** Keys of a conversation's open events in the order of acceptance. */
-  openEventsIn: (conversationId: string) => `open-events-in:${conversationId}`,
-  /** Keys of events that are over and keep their words, by the time when they expire (Unix ms). */
-  repeatable: "repeatable",
-  /** Turns of each person that began in a minute (Unix minutes). */
-  turns: (minute: number) => `${countedPrefix}turns:${minute}`,
-  turnsPrefix: `${countedPrefix}turns:`,
-  /** Reserves for running calls in a period, by what is charged, in billionths of a USD. */
-  reserved: (period: number) => `${countedPrefix}reserved:${period}`,
-  reservedPrefix: `${countedPrefix}reserved:`,
-  /** Settled reserves of a period. */
-  settled: (period: number) => `${countedPrefix}settled:${period}`,
-  /** Spending in a day (`YYYY-MM-DD`) or a month (`YYYY-MM`), by what is charged, in billionths of a USD. */
-  spent: (period: string) => `${countedPrefix}spent:${period}`,
-  /** The share in percent of each budget of a day or a month that people were told of. */
-  told: (period: string) => `${countedPrefix}told:${period}`,
-  /** Usage on a day by person, channel, model, operation and measure. */
-  usage: (day: string) => `${countedPrefix}usage:${day}`,
-  /** Ratings that an earlier version counted, which are erased with their person. */
-  ratings: (day: string) => `${countedPrefix}ratings:${day}`,
-  /** Days on which a person has used something, or that have an answer which the person has rated. */
-  usageDaysOf: (personId: string) => `${countedPrefix}days-of:${personId}`,
-  /** Names of the indexes that hold counts, by the time when they may be removed. */
-  countedIndexes: "ledger",
-} as const;
-
-/** The first part of a conversation's id. */
-export function platformOf(conversationId: string): string {
-  return conversationId.split(":", 1)[0] ?? "";
-}
-
-/** A folder name for a conversation. It is a hash, so that no id can lead out of the parent folder. */
-export function folderOf(conversationId: string): string {
-  return createHash("sha256").update(conversationId).digest("hex").slice(0, 32);
-}
-
-function escapeId(id: string): string {
-  return id.replaceAll("%", "%25").replaceAll("/", "%2F");
 }

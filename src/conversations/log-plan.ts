@@ -2,10 +2,11 @@ import type { ConversationSettings, NotedWithMessage, StoredMessage } from "../c
 import { systemClock } from "../support/clock.ts";
 import type { WriteCondition } from "./backend.ts";
 import { indexActivity, indexAuthor, indexPlaces } from "./conversation-index.ts";
-import { type Change, type KeyValueStore, type Observed, entryAt } from "./key-value.ts";
+import { type Change, type KeyValueStore, type Observed } from "./key-value.ts";
 import { outliving } from "./retention.ts";
 import { planWithoutSummary } from "./rolling-summary.ts";
-import { createSlots, type Head, type Slot, toMessage } from "./slots.ts";
+import { createSlots, type Slot, toMessage } from "./slots.ts";
+import { entryAt, type Head } from "./keys.ts";
 
 /** A message that is to be stored. */
 export interface PlannedMessage {

@@ -15,10 +15,11 @@ import {
   unlist,
   withoutWords,
 } from "./inbox-record.ts";
-import { type Change, entryAt, type KeyValueStore } from "./key-value.ts";
+import { type Change, type KeyValueStore } from "./key-value.ts";
 import { createLogPlanner } from "./log-plan.ts";
-import { createSlots, type Head } from "./slots.ts";
+import { createSlots } from "./slots.ts";
 import { inboxMark } from "./store-marks.ts";
+import { entryAt, type Head } from "./keys.ts";
 
 // The inbox of version 4 had the progress of turns in a space of its own, six states, and the words of
 // answered events. Each record is rewritten by one write over what was read, so that a start which is killed

@@ -2,10 +2,11 @@ import type { InboxRecord } from "../core/inbox.ts";
 import { messageIds } from "../core/message-ids.ts";
 import { boundVersions, toVersions, type ConversationSettings, type StoredMessage } from "../core/storage.ts";
 import type { WriteCondition } from "./backend.ts";
-import { type Change, type KeyValueStore, type Observed, entryAt } from "./key-value.ts";
+import { type Change, type KeyValueStore, type Observed } from "./key-value.ts";
 import type { WritePlan } from "./log-plan.ts";
 import { planWithoutSummary } from "./rolling-summary.ts";
-import { type Slot, type Tombstone, toMessage } from "./slots.ts";
+import { type Slot, toMessage } from "./slots.ts";
+import { entryAt, type Tombstone } from "./keys.ts";
 
 /** A title is made of so many of the first messages. */
 const maxTitled = 6;

@@ -1,7 +1,8 @@
 import type { BlobStore } from "./blobs.ts";
 import { readPlatforms, unindexConversation, readMembers } from "./conversation-index.ts";
-import { batchSize, type Change, type KeyValueStore, entryAt, indexes } from "./key-value.ts";
+import { batchSize, type Change, type KeyValueStore } from "./key-value.ts";
 import { sweepCounts } from "./spending-ledger.ts";
+import { entryAt, indexes } from "./keys.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
 

@@ -2,19 +2,9 @@ import { randomUUID } from "node:crypto";
 import type { Conversations, RollingSummary, StoredMessage } from "../core/storage.ts";
 import { systemClock } from "../support/clock.ts";
 import type { Resolves, WriteCondition } from "./backend.ts";
-import { type Change, type KeyValueStore, entryAt } from "./key-value.ts";
+import { type Change, type KeyValueStore } from "./key-value.ts";
 import { createSlots, type Slot, toMessage } from "./slots.ts";
-
-/** The value of a conversation's summary entry. */
-interface StoredSummary extends RollingSummary {
-  /** When the oldest of its messages was said, after which the retention counts. */
-  readonly oldestAt?: number;
-  /**
-   * A request that is being made: who makes it, and the position after the last message that it may quote.
-   * It is what makes an erasure known to a request that has read the message before.
-   */
-  readonly claim?: { readonly token: string; readonly until: number };
-}
+import { entryAt, type StoredSummary } from "./keys.ts";
 
 interface RollingSummaryOptions {
   readonly store: KeyValueStore;

@@ -15,9 +15,10 @@ import {
   withoutText,
   withoutWords,
 } from "./inbox-record.ts";
-import { entryAt, type KeyValueStore, type Observed } from "./key-value.ts";
+import { type KeyValueStore, type Observed } from "./key-value.ts";
 import type { createLogPlanner, PlannedMessage, WritePlan } from "./log-plan.ts";
 import type { createQuestions } from "./questions.ts";
+import { entryAt } from "./keys.ts";
 
 interface RunWritesOptions {
   readonly store: KeyValueStore;

@@ -1,19 +1,7 @@
 import { ParleyError } from "../core/errors.ts";
 import { type StoredMessage, charsOf } from "../core/storage.ts";
-import { type KeyValueStore, entryAt } from "./key-value.ts";
-
-/** The value of a conversation's head. */
-export interface Head {
-  /** The estimated position of the next message, which may be too low. */
-  readonly next: number;
-  /**
-   * Every slot from this position to `next` was written without expiry, so a missing one is damage. It is
-   * absent with a retention, and while the conversation is erased.
-   */
-  readonly keptFrom?: number | undefined;
-  /** The key of the last turn that was begun, so that it is known which one may be answered anew. */
-  readonly last?: string | undefined;
-}
+import { type KeyValueStore } from "./key-value.ts";
+import { entryAt, type Head, type Tombstone } from "./keys.ts";
 
 /**
  * Reads a conversation's numbered entries. A message that is missing although it cannot have expired is
@@ -177,13 +165,6 @@ function upToChars(messages: readonly StoredMessage[], maxChars: number): readon
 
 function toMessages(slots: readonly (Slot | undefined)[]): StoredMessage[] {
   return slots.flatMap((slot) => toMessage(slot) ?? []);
-}
-
-/** The rest of an erased message. Its position stays taken, so that the numbering has no gap. */
-export interface Tombstone {
-  readonly forgotten: true;
-  /** The message's id, which stays known. */
-  readonly id: string;
 }
 
 /** The value of a slot. */

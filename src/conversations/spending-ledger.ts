@@ -13,8 +13,9 @@ import { inPieces, nextPiece } from "../support/pieces.ts";
 import { addUtcDays, endOfUtcDay, endOfUtcMonth, toUtcDay } from "../support/clock.ts";
 import type { IndexChange, IndexMember, ScoreLimit } from "./backend.ts";
 import { readMembers } from "./conversation-index.ts";
-import { type KeyValueStore, writeBatches, indexes } from "./key-value.ts";
+import { type KeyValueStore, writeBatches } from "./key-value.ts";
 import { createRecent } from "../support/recent.ts";
+import { indexes } from "./keys.ts";
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;

@@ -1,8 +1,8 @@
 import { right, type Finding } from "../core/checks.ts";
 import { ParleyError } from "../core/errors.ts";
-import { spaces } from "./backend.ts";
 import type { Encryption } from "./encryption.ts";
 import type { KeyValueStore } from "./key-value.ts";
+import { spaces } from "./keys.ts";
 
 /** Present where everything is encrypted. It is sealed like each entry, so it needs a key to be made. */
 const sealingMark = { space: "meta", key: "sealing" } as const;

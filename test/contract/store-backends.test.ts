@@ -2,10 +2,10 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Backend, BackendChange } from "../../src/conversations/backend.ts";
 import { backendOf } from "../../src/conversations/backends.ts";
 import { readMembers } from "../../src/conversations/conversation-index.ts";
-import { entryAt } from "../../src/conversations/key-value.ts";
 import { silentLog } from "../support/silent-log.ts";
 import { eventOf, freshId, messageOf } from "../support/store-samples.ts";
 import { describeStores } from "../support/stores.ts";
+import { entryAt } from "../../src/conversations/keys.ts";
 
 describeStores("the backend", (current) => {
   let backend: Backend;

@@ -3,11 +3,11 @@ import { rename, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import type { Store, StoreOptions } from "../../src/conversations/open-store.ts";
-import { entryAt, folderOf } from "../../src/conversations/key-value.ts";
 import { openRawStore, type RawStore } from "../support/raw-store.ts";
 import { holds } from "../support/store-bytes.ts";
 import { eventOf, messageOf } from "../support/store-samples.ts";
 import { describeStores } from "../support/stores.ts";
+import { entryAt, folderOf } from "../../src/conversations/keys.ts";
 
 const newKey = () => randomBytes(32).toString("base64");
 

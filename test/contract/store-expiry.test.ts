@@ -5,7 +5,6 @@ import pg from "pg";
 import { createClient } from "redis";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Store, StoreOptions } from "../../src/conversations/open-store.ts";
-import { folderOf } from "../../src/conversations/key-value.ts";
 import { expiryTime } from "../../src/support/clock.ts";
 import { setClockOff } from "../support/clock-off.ts";
 import { openRawStore } from "../support/raw-store.ts";
@@ -13,6 +12,7 @@ import { holds } from "../support/store-bytes.ts";
 import { eventOf, messageOf } from "../support/store-samples.ts";
 import { describeStores } from "../support/stores.ts";
 import { againOf, answerTurn, beginTurn, editTo, endOf, openKeys } from "../support/turn-steps.ts";
+import { folderOf } from "../../src/conversations/keys.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
 /** This is 50 ms. */

@@ -3,13 +3,13 @@ import { backendOf } from "../../src/conversations/backends.ts";
 import type { BackendChange } from "../../src/conversations/backend.ts";
 import { listLast } from "../../src/conversations/inbox-record.ts";
 import { openStore, type Store } from "../../src/conversations/open-store.ts";
-import { entryAt } from "../../src/conversations/key-value.ts";
 import { sleep } from "../../src/support/clock.ts";
 import { startPostgres } from "../support/postgres-server.ts";
 import { has } from "../support/requirements.ts";
 import { silentLog } from "../support/silent-log.ts";
 import { eventOf } from "../support/store-samples.ts";
 import { answerTurn } from "../support/turn-steps.ts";
+import { entryAt } from "../../src/conversations/keys.ts";
 
 const count = 20_000;
 const changesAtOnce = 1000;

@@ -8,7 +8,6 @@ import {
   type BackendOptions,
   type OpenedBackend,
   type ScannedKey,
-  type Space,
   expectKnownVersion,
   raisesVersion,
   reportVersion,
@@ -38,6 +37,7 @@ import {
   toPassedLimit,
 } from "./redis-script.ts";
 import type { Clock } from "../../core/clock.ts";
+import type { Space } from "../keys.ts";
 
 /** The key that holds the version. */
 const schemaKey = "parley:schema";

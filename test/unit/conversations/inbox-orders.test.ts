@@ -8,8 +8,7 @@ import type { Backend } from "../../../src/conversations/backend.ts";
 import type { BlobStore } from "../../../src/conversations/blobs.ts";
 import { createConversationLog } from "../../../src/conversations/conversation-log.ts";
 import { createInbox } from "../../../src/conversations/inbox.ts";
-import { createKeyValueStore, entryAt, indexes } from "../../../src/conversations/key-value.ts";
-import type { Head } from "../../../src/conversations/slots.ts";
+import { createKeyValueStore } from "../../../src/conversations/key-value.ts";
 import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sql/sqlite.ts";
 import { isParleyError, ParleyError } from "../../../src/core/errors.ts";
 import type { Attempt, Begun, Inbox, InboxRecord } from "../../../src/core/inbox.ts";
@@ -20,6 +19,7 @@ import { createRandom, type Random } from "../../chaos/random.ts";
 import { silentLog } from "../../support/silent-log.ts";
 import { eventOf, messageOf } from "../../support/store-samples.ts";
 import { againOf, deletionOf, editTo, endOf, questionOf, stopOf, wordsOf } from "../../support/turn-steps.ts";
+import { entryAt, indexes, type Head } from "../../../src/conversations/keys.ts";
 
 // Two processes work on one conversation without a lease, so that each may begin what the other runs, while
 // people write, edit, delete, stop and ask again. A seed decides which store operation comes next, which of

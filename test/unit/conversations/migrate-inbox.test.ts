@@ -5,14 +5,11 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createInbox } from "../../../src/conversations/inbox.ts";
 import {
   createKeyValueStore,
-  entryAt,
-  indexes,
   type Change,
   type KeyValueStore,
 } from "../../../src/conversations/key-value.ts";
 import { createLogPlanner } from "../../../src/conversations/log-plan.ts";
 import { migrateInbox } from "../../../src/conversations/migrate-inbox.ts";
-import type { Head } from "../../../src/conversations/slots.ts";
 import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sql/sqlite.ts";
 import { ParleyError } from "../../../src/core/errors.ts";
 import type { IncomingEvent, Json } from "../../../src/core/events.ts";
@@ -22,6 +19,7 @@ import { createKeyedQueue } from "../../../src/support/queues.ts";
 import { silentLog } from "../../support/silent-log.ts";
 import { eventOf } from "../../support/store-samples.ts";
 import { answerOf, callOf, questionOf } from "../../support/turn-steps.ts";
+import { entryAt, indexes, type Head } from "../../../src/conversations/keys.ts";
 
 const acceptedAt = 1_000_000;
 const conversationOf = (key: string): string => `test:of-${key}`;

@@ -6,13 +6,14 @@ import type { Backend } from "../../../src/conversations/backend.ts";
 import { createBlobEntries } from "../../../src/conversations/blobs.ts";
 import { createConversationLog } from "../../../src/conversations/conversation-log.ts";
 import { createInbox } from "../../../src/conversations/inbox.ts";
-import { createKeyValueStore, entryAt } from "../../../src/conversations/key-value.ts";
+import { createKeyValueStore } from "../../../src/conversations/key-value.ts";
 import { sweep } from "../../../src/conversations/retention.ts";
 import type { Conversations } from "../../../src/core/storage.ts";
 import { openSqliteBackend, type SqliteBackend } from "../../../src/conversations/sql/sqlite.ts";
 import { createKeyedQueue } from "../../../src/support/queues.ts";
 import { silentLog } from "../../support/silent-log.ts";
 import { eventOf, messageOf } from "../../support/store-samples.ts";
+import { entryAt } from "../../../src/conversations/keys.ts";
 
 /** Reads entries as a replaced server without any, while `isStale`. Indexes are read as they are. */
 function withStaleReads(sqlite: SqliteBackend) {
