@@ -2,7 +2,7 @@ import { call, loadState, mayHaveTakenEffect, postTo, RequestError, runAction } 
 import { addFiles, downloadFiles, dropFiles } from "./attachments.js";
 import { useChatList, Sidebar } from "./sidebar.js";
 import { Composer } from "./composer.js";
-import { html, makeId, withCode, IconButton } from "./dom.js";
+import { html, makeId, useListener, withCode, IconButton } from "./dom.js";
 import { forgetDrafts, keepDraft, readDraft } from "./drafts.js";
 import { toSpoken, ChatMenu, Lightbox, SearchDialog, SettingsPanel, ShortcutsDialog } from "./lazy-parts.js";
 import { ModelPicker, useModel } from "./model-picker.js";
@@ -42,11 +42,7 @@ export function App({ initial }) {
   const ownMessages = useRef(new Set());
   const menuButton = useRef(/** @type {HTMLButtonElement | null} */ (null));
 
-  useEffect(() => {
-    const onPop = () => change({ kind: "opened", chat: idFromUrl() });
-    window.addEventListener("popstate", onPop);
-    return () => window.removeEventListener("popstate", onPop);
-  }, []);
+  useListener(window, "popstate", () => change({ kind: "opened", chat: idFromUrl() }));
 
   /** @param {string} id @param {string} [itemId] */
   const open = (id, itemId = "") => {
@@ -357,13 +353,9 @@ async function announcementOf(item, old) {
 
 /** Returns whether a media query matches, kept up to date. @param {string} query */
 function useMediaQuery(query) {
-  const [matches, setMatches] = useState(() => window.matchMedia(query).matches);
-  useEffect(() => {
-    const media = window.matchMedia(query);
-    const onChange = () => setMatches(media.matches);
-    media.addEventListener("change", onChange);
-    return () => media.removeEventListener("change", onChange);
-  }, [query]);
+  const [media] = useState(() => window.matchMedia(query));
+  const [matches, setMatches] = useState(media.matches);
+  useListener(media, "change", () => setMatches(media.matches));
   return matches;
 }
 

@@ -1,16 +1,7 @@
 import { classes, html, isComposing } from "./dom.js";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
-/**
- * @template Row
- * @typedef {object} Combobox
- * @property {string} id
- * @property {readonly Row[]} rows
- * @property {number} index of the marked row, or -1
- * @property {(row: Row) => void} onTake
- * @property {(event: KeyboardEvent) => boolean} onKey returns whether the key was one of the list's
- * @property {Readonly<Record<string, string | undefined>>} field attributes that lead to the list
- */
+/** @template Row @typedef {ReturnType<typeof useCombobox<Row>>} Combobox */
 
 /**
  * Marks one of the rows that belong to a text field, and takes it, while the focus stays in the field. The
@@ -22,7 +13,6 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
  * @param {string} options.text of the field. When it changes, the mark is at `first` again
  * @param {number} [options.first] index of the row that is marked without a key. Default 0; -1: none
  * @param {(row: Row) => void} options.onTake
- * @returns {Combobox<Row>}
  */
 export function useCombobox({ id, rows, text, first = 0, onTake }) {
   const [moved, setMoved] = useState({ text: /** @type {string | undefined} */ (undefined), index: -1 });
@@ -33,7 +23,8 @@ export function useCombobox({ id, rows, text, first = 0, onTake }) {
     rows,
     index,
     onTake,
-    onKey(event) {
+    /** Returns whether the key was one of the list's. @param {KeyboardEvent} event */
+    onKey: (event) => {
       const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
       if (isComposing(event) || rows.length === 0) return false;
       if (step !== 0)
@@ -44,6 +35,7 @@ export function useCombobox({ id, rows, text, first = 0, onTake }) {
       event.stopPropagation();
       return true;
     },
+    /** The attributes that lead from the field to the list. */
     field: {
       "aria-autocomplete": "list",
       "aria-controls": rows.length === 0 ? undefined : id,

@@ -1,6 +1,6 @@
 import htm from "htm";
 import { h } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 /** Creates Preact elements from a tagged template. */
 export const html = htm.bind(h);
@@ -119,6 +119,23 @@ export function useAction() {
     }
   };
   return { problem, setProblem, isBusy, run };
+}
+
+/**
+ * Hears an event for as long as the component is shown.
+ * @template {Event} Heard
+ * @param {EventTarget} target
+ * @param {string} type
+ * @param {(event: Heard) => void} listener
+ */
+export function useListener(target, type, listener) {
+  const latest = useRef(listener);
+  latest.current = listener;
+  useEffect(() => {
+    const ended = new AbortController();
+    target.addEventListener(type, (event) => latest.current(/** @type {Heard} */ (event)), ended);
+    return () => ended.abort();
+  }, [target, type]);
 }
 
 /**

@@ -29,14 +29,25 @@ function tell(words) {
 }
 
 async function nameWindow() {
-  try {
-    const known = sessionStorage.getItem("window");
-    const id = known === null || (await isTaken(known)) ? makeId() : known;
+  const known = stored(() => sessionStorage.getItem("window"), null);
+  const id = known === null || (await isTaken(known)) ? makeId() : known;
+  return stored(() => {
     sessionStorage.setItem("window", id);
     return id;
+  }, "");
+}
+
+/**
+ * Uses what this browser has stored. It may let no page store anything, or have no room.
+ * @template Value
+ * @param {() => Value} use
+ * @param {Value} otherwise
+ */
+function stored(use, otherwise) {
+  try {
+    return use();
   } catch {
-    // The browser lets no page store anything.
-    return "";
+    return otherwise;
   }
 }
 
@@ -81,12 +92,10 @@ export function takeAddress(account, conversationId) {
  * @returns {string}
  */
 export function readDraft(account, chat) {
-  try {
+  return stored(() => {
     const own = localStorage.getItem(chatKey(account, chat) + windowId);
     return own === null ? takeLeftDraft(account, chat) : parseDraft(own).text;
-  } catch {
-    return "";
-  }
+  }, "");
 }
 
 /** @param {string | undefined} account @param {string} chat */
@@ -109,28 +118,23 @@ function parseDraft(stored) {
 }
 
 /**
- * Keeps what was typed in this window. An empty text removes it.
+ * Keeps what was typed in this window, where it can be stored. An empty text removes it.
  * @param {string | undefined} account
  * @param {string} chat
  * @param {string} text
  */
 export function keepDraft(account, chat, text) {
   const key = chatKey(account, chat) + windowId;
-  try {
-    if (text === "") {
-      localStorage.removeItem(key);
-      return;
-    }
+  stored(() => {
+    if (text === "") return localStorage.removeItem(key);
     const drafts = draftKeys();
     if (drafts.length >= maxDrafts && !drafts.includes(key)) {
       const ages = drafts.map((one) => ({ one, at: parseDraft(localStorage.getItem(one)).at }));
       const oldest = ages.toSorted((a, b) => a.at - b.at)[0];
       if (oldest !== undefined) localStorage.removeItem(oldest.one);
     }
-    localStorage.setItem(key, `${Date.now()}\n${text}`);
-  } catch {
-    // There is no room, or the browser stores nothing. The text is then only in the field.
-  }
+    return localStorage.setItem(key, `${Date.now()}\n${text}`);
+  }, undefined);
 }
 
 /**
@@ -139,26 +143,18 @@ export function keepDraft(account, chat, text) {
  * @param {{ account: string | undefined, chat: string }} [of]
  */
 export function forgetDrafts(of) {
-  try {
-    for (const key of draftKeys(of && chatKey(of.account, of.chat))) localStorage.removeItem(key);
-  } catch {
-    // The browser lets no page store anything, so there are no drafts.
-  }
+  for (const key of draftKeys(of && chatKey(of.account, of.chat))) localStorage.removeItem(key);
 }
 
 function draftKeys(prefix = "draft ") {
-  return Object.keys(localStorage).filter((key) => key.startsWith(prefix));
+  return stored(() => Object.keys(localStorage).filter((key) => key.startsWith(prefix)), []);
 }
 
 /** Moves the time of this window's drafts, so that others see whether it is open. @param {number} ms */
 function moveOwn(ms) {
-  try {
-    for (const key of draftKeys().filter((one) => one.endsWith(`\n${windowId}`))) {
-      const { at, text } = parseDraft(localStorage.getItem(key));
-      localStorage.setItem(key, `${Math.min(Date.now(), at + ms)}\n${text}`);
-    }
-  } catch {
-    // The browser lets no page store anything.
+  for (const key of draftKeys().filter((one) => one.endsWith(`\n${windowId}`))) {
+    const { at, text } = parseDraft(localStorage.getItem(key));
+    stored(() => localStorage.setItem(key, `${Math.min(Date.now(), at + ms)}\n${text}`), undefined);
   }
 }
 

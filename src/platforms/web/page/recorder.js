@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { html } from "./dom.js";
+import { html, useListener } from "./dom.js";
 import { translate } from "./words.js";
 
 /** The longest recording. */
@@ -116,16 +116,13 @@ export function RecorderBar({ onDone, onCancel, onProblem }) {
       setLevel(recording.current.level());
       if (elapsed >= maxMs) end("done");
     }, 100);
-    /** @param {BeforeUnloadEvent} event */
-    const onLeave = (event) => event.preventDefault();
-    window.addEventListener("beforeunload", onLeave);
     return () => {
       clearInterval(timer);
-      window.removeEventListener("beforeunload", onLeave);
       end("done");
     };
   }, []);
 
+  useListener(window, "beforeunload", (event) => event.preventDefault());
   useEffect(() => {
     if (isOn) doneButton.current?.focus();
   }, [isOn]);

@@ -1,5 +1,4 @@
-import { isComposing } from "./dom.js";
-import { useEffect, useRef } from "preact/hooks";
+import { isComposing, useListener } from "./dom.js";
 
 /** The modifier key of shortcuts as people know it. */
 export const controlKey = /mac|iphone|ipad/i.test(navigator.userAgent) ? "⌘" : "Ctrl";
@@ -13,22 +12,15 @@ export const controlKey = /mac|iphone|ipad/i.test(navigator.userAgent) ? "⌘" :
  * @param {(() => void) | undefined} actions.stop there is one while an answer is being made
  */
 export function useShortcuts(actions) {
-  const latest = useRef(actions);
-  latest.current = actions;
-  useEffect(() => {
-    /** @param {KeyboardEvent} event */
-    const onKey = (event) => {
-      const action = actionOf(event);
-      if (action === undefined || (action === "stop" && latest.current.stop === undefined)) return;
-      const isCovered = document.querySelector("dialog[open], :popover-open") !== null;
-      if (!isCovered || action !== "stop") event.preventDefault();
-      if (isCovered) return;
-      if (action === "edit") lastEditButton()?.click();
-      else latest.current[action]?.();
-    };
-    document.addEventListener("keydown", onKey);
-    return () => document.removeEventListener("keydown", onKey);
-  }, []);
+  useListener(document, "keydown", (/** @type {KeyboardEvent} */ event) => {
+    const action = actionOf(event);
+    if (action === undefined || (action === "stop" && actions.stop === undefined)) return;
+    const isCovered = document.querySelector("dialog[open], :popover-open") !== null;
+    if (!isCovered || action !== "stop") event.preventDefault();
+    if (isCovered) return;
+    if (action === "edit") lastEditButton()?.click();
+    else actions[action]?.();
+  });
 }
 
 /**

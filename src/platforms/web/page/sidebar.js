@@ -1,10 +1,10 @@
 import { call, loadConversations, postTo } from "./api.js";
-import { html, classes, Icon, IconButton } from "./dom.js";
+import { html, classes, useListener, Icon, IconButton } from "./dom.js";
 import { AccountItems, Deletion, Renaming } from "./lazy-parts.js";
 import { Menu, MenuItem } from "./menu.js";
 import { controlKey } from "./shortcuts.js";
 import { translate, language } from "./words.js";
-import { useLayoutEffect, useRef, useState, useEffect, useCallback } from "preact/hooks";
+import { useLayoutEffect, useRef, useState, useEffect } from "preact/hooks";
 
 /**
  * Shows the list of conversations, which is a drawer in narrow windows.
@@ -132,6 +132,7 @@ function useGroups(conversations) {
 }
 
 /** @typedef {import("./api.js").Conversation} Conversation */
+/** @typedef {import("../views.ts").ListStateView} ListState */
 
 /**
  * Shows one conversation of the list, with a menu to pin, rename and delete it.
@@ -264,19 +265,13 @@ export function toGroups(conversations, now, { language, titles }) {
     return { key, title: format.format(at) };
   };
 
-  /** @type {Map<string, Group>} */
-  const groups = new Map();
-  const pinnedFirst = [
-    ...conversations.filter(({ isPinned }) => isPinned === true),
-    ...conversations.filter(({ isPinned }) => isPinned !== true),
-  ];
-  for (const one of pinnedFirst) {
-    const { key, title } = groupOf(one);
-    const group = groups.get(key) ?? { key, title, conversations: [] };
-    group.conversations.push(one);
-    groups.set(key, group);
-  }
-  return [...groups.values()];
+  const pinnedFirst = conversations.toSorted(
+    (a, b) => Number(b.isPinned === true) - Number(a.isPinned === true),
+  );
+  const groups = Map.groupBy(pinnedFirst, (one) => groupOf(one).key);
+  return [...groups.values()].flatMap((group) =>
+    group[0] === undefined ? [] : [{ ...groupOf(group[0]), conversations: group }],
+  );
 }
 
 /** Returns the milliseconds until the groups change by themselves, at midnight. @param {number} now */
@@ -303,13 +298,14 @@ export function useChatList(onRemoved) {
   });
   const [problem, setProblem] = useState("");
   const max = useRef(firstListed);
-  const [running, setRunning] = useState(/** @type {readonly string[]} */ ([]));
-  const [trouble, setTrouble] = useState("");
+  const [{ running, trouble = "" }, setHeard] = useState(
+    /** @type {Pick<ListState, "running" | "trouble">} */ ({ running: [] }),
+  );
   /** The loading in progress, and the next one, which begins when that has ended. */
   const loading = useRef(/** @type {Promise<void> | undefined} */ (undefined));
   const following = useRef(/** @type {Promise<void> | undefined} */ (undefined));
 
-  const load = useCallback(async () => {
+  const load = async () => {
     try {
       setListed(await loadConversations(max.current));
       setProblem("");
@@ -318,43 +314,41 @@ export function useChatList(onRemoved) {
     } finally {
       loading.current = undefined;
     }
-  }, []);
+  };
 
   /** Resolves when a list loaded after this call is shown. Many calls at once make two requests. */
-  const refresh = useCallback(() => {
+  const refresh = () => {
     if (loading.current === undefined) return (loading.current = load());
     following.current ??= loading.current.then(() => {
       following.current = undefined;
       return (loading.current = load());
     });
     return following.current;
-  }, [load]);
+  };
 
-  /** Takes in what the server says about the list. */
-  const follow = useCallback(
-    (/** @type {import("../views.ts").ListStateView} */ state) => {
-      setRunning(state.running);
-      setTrouble(state.trouble ?? "");
-      if (state.isChanged) void refresh();
-    },
-    [refresh],
-  );
-
-  useEffect(() => {
-    void refresh();
-    const onVisible = () => {
-      if (document.visibilityState === "visible") void refresh();
-    };
-    document.addEventListener("visibilitychange", onVisible);
-    return () => document.removeEventListener("visibilitychange", onVisible);
-  }, [refresh]);
+  useEffect(() => void refresh(), []);
+  useListener(document, "visibilitychange", () => {
+    if (document.visibilityState === "visible") void refresh();
+  });
 
   const shown = useRef(listed.conversations);
   shown.current = listed.conversations;
   const nextLook = useRef(/** @type {number | undefined} */ (undefined));
-  /** Looks for a new conversation, which is stored a moment after its first message is accepted. */
-  const lookFor = useCallback(
-    (/** @type {string} */ wanted) => {
+  return {
+    ...listed,
+    problem,
+    running,
+    trouble,
+    /** Takes in what the server says about the list. @param {ListState} state */
+    follow: (state) => {
+      setHeard(state);
+      if (state.isChanged) void refresh();
+    },
+    /**
+     * Looks for a new conversation, which is stored a moment after its first message is accepted.
+     * @param {string} wanted
+     */
+    lookFor: (wanted) => {
       const isListed = () => shown.current.some(({ id }) => id === wanted);
       if (isListed() || nextLook.current !== undefined) return;
       nextLook.current = window.setTimeout(() => {
@@ -362,17 +356,7 @@ export function useChatList(onRemoved) {
         if (!isListed()) void refresh();
       }, unlistedMs);
     },
-    [refresh],
-  );
-
-  return {
-    ...listed,
-    problem,
-    running,
-    trouble,
-    follow,
-    lookFor,
-    refresh: useCallback(() => void refresh(), [refresh]),
+    refresh: () => void refresh(),
     showMore: () => {
       max.current = Math.min(max.current * 2, maxListed);
       void refresh();
