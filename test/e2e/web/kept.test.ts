@@ -299,10 +299,22 @@ describe.skipIf(!has("chromium"))("what was typed on the page and not sent", () 
     const asked = page.waitForRequest(/\/messages$/);
     await send(page, "Second");
     await asked;
+    let connect = () => {};
+    const connected = new Promise<void>((resolve) => (connect = resolve));
+    await page.route(/\/events\?/, async (route) => {
+      await connected;
+      await route.fallback();
+    });
     await startNew();
     await expect.poll(typed).toBe("");
     letGo();
-    await page.getByRole("alert").getByText("Failure: Parley cannot be reached.").waitFor();
+    const told = page.getByRole("alert").getByText("Failure: Parley cannot be reached.");
+    await told.waitFor();
+    // The chat that was opened is connected only now, and asks for the list then.
+    const listed = page.waitForResponse(/\/api\/conversations\?/);
+    connect();
+    await listed;
+    expect(await told.isVisible()).toBe(true);
     await goBack();
     await expect.poll(typed).toBe("Second");
   });

@@ -85,7 +85,8 @@ export function App({ initial }) {
     onConnection(state) {
       if (state === "open") {
         refreshList();
-        change({ kind: "reconnected" });
+        // The connection of a chat that was just opened says nothing about what failed before it.
+        if (connection !== "open") change({ kind: "reconnected" });
       }
       // After a restart the session has ended, and the 401 reloads the page.
       if (state === "lost") loadState().then(setState, () => undefined);
