@@ -18,12 +18,8 @@ import {
   createSpentCheck,
   createTurnRate,
 } from "./access/admission.ts";
-import {
-  createBudgetWarnings,
-  createBudgets,
-  type ConfiguredBudgets,
-  createPersonOverview,
-} from "./access/budgets.ts";
+import { createBudgets, type ConfiguredBudgets } from "./access/budgets.ts";
+import { createBudgetWarnings, createPersonOverview } from "./access/person-budgets.ts";
 import { createPress } from "./actions/take-press.ts";
 import { createConversationHistory } from "./conversation-history.ts";
 import { createMessageChanges } from "./scheduling/message-changes.ts";

@@ -1,10 +1,10 @@
 import { ParleyError } from "../core/errors.ts";
 import type { FinishReason, AnswerSource, ChatEvent } from "../core/gateway.ts";
+import type { Frame } from "../wire/frame.ts";
 import {
   answerLimitsOf,
   createAnswerMeter,
   createChunkReader,
-  type Frame,
   createFrameReader,
   inSlices,
 } from "../wire/stream-frames.ts";

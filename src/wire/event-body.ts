@@ -1,6 +1,6 @@
 import { hasErrorWords, isFields } from "./failures.ts";
 import { createOpenText } from "./open-text.ts";
-import type { Body, Output } from "./stream-frames.ts";
+import type { Body, Output } from "./frame.ts";
 import { parseJson } from "./transport.ts";
 
 /** After this many lines that are neither a field nor JSON, a body is no event stream. */

@@ -2,21 +2,9 @@ import type { Readable } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 import { setImmediate } from "node:timers/promises";
 import { createEventBody } from "./event-body.ts";
+import type { Body, Frame, Output } from "./frame.ts";
 import { createOpenText } from "./open-text.ts";
 import { parseJson } from "./transport.ts";
-
-/**
- * A frame of an answer's body. `json`: a parsed value, from an event (`isEvent`) or from a body of bare JSON.
- * `failed`: an error event whose data is no JSON. `done`: the end marker. `page`: HTML. `junk`: anything
- * else, with its first characters. `too-large`: a frame over the limit, after which nothing can be read.
- */
-export type Frame =
-  | { readonly kind: "json"; readonly value: unknown; readonly isEvent: boolean }
-  | { readonly kind: "failed"; readonly text: string }
-  | { readonly kind: "done" }
-  | { readonly kind: "page"; readonly text: string }
-  | { readonly kind: "junk"; readonly text: string }
-  | { readonly kind: "too-large" };
 
 /** A larger chunk is never a ping. */
 const maxPingBytes = 1024;
@@ -79,18 +67,6 @@ export function createFrameReader(maxFrameChars: number) {
       return had;
     },
   };
-}
-
-/** A body of one format. */
-export interface Body {
-  readonly push: (text: string) => void;
-  readonly end: () => void;
-}
-
-/** Where a body puts its frames. Once it is over, nothing more is read. */
-export interface Output {
-  readonly emit: (frame: Frame) => void;
-  readonly isOver: () => boolean;
 }
 
 function bodyFor(firstCharacter: number, out: Output, maxChars: number): Body {

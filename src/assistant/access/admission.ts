@@ -5,17 +5,15 @@ import type { ModelOperation, ChatEvent, Gateway, Usage, BilledAmounts } from ".
 import { createFairSemaphore, type Release } from "../../support/queues.ts";
 import type { ModelChoice } from "../turn/model-choice.ts";
 import type { AllowedModels } from "./access.ts";
+import type { Budgets, Caller, Charge } from "./budgets.ts";
 import {
-  type Budgets,
-  type Caller,
-  type Charge,
   chatWorstCase,
   heardAmounts,
   imageWorstCase,
   partialAmounts,
   transcriptionWorstCase,
   type WorstCase,
-} from "./budgets.ts";
+} from "./call-estimates.ts";
 import type { SpendingLedger } from "../../core/spending.ts";
 
 /** How much may run and be in memory at once in this process. */

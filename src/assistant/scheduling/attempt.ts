@@ -8,7 +8,7 @@ import type { Log, Meter, Span, Tracer } from "../../core/telemetry.ts";
 import type { Language } from "../../words/languages.ts";
 import { withheldHistory } from "../access/access.ts";
 import type { createAdmission, TurnRate } from "../access/admission.ts";
-import type { BudgetWarnings } from "../access/budgets.ts";
+import type { BudgetWarnings } from "../access/person-budgets.ts";
 import type { LayeredSettings, TurnSettings } from "../settings/settings-in-force.ts";
 import type { Run, TurnDependencies } from "../turn/turn.ts";
 import type { ActiveTurn } from "./active-turn.ts";

@@ -1,4 +1,5 @@
-import { answerLimitsOf, createFrameReader, type Frame, inSlices } from "../../wire/stream-frames.ts";
+import type { Frame } from "../../wire/frame.ts";
+import { answerLimitsOf, createFrameReader, inSlices } from "../../wire/stream-frames.ts";
 import { sniff } from "../../media/sniff.ts";
 import type { ChatBody } from "../requests.ts";
 import type { Target } from "../router.ts";

@@ -2,7 +2,8 @@ import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createCompletionReader } from "../../../src/wire/completion-chunk.ts";
-import { createFrameReader, type Frame, inSlices } from "../../../src/wire/stream-frames.ts";
+import type { Frame } from "../../../src/wire/frame.ts";
+import { createFrameReader, inSlices } from "../../../src/wire/stream-frames.ts";
 import { cpuMsOf, slowdown } from "../../support/cpu-time.ts";
 import { corpus } from "../../simulators/gateway/corpus.ts";
 

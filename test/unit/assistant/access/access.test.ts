@@ -5,7 +5,7 @@ import {
   createAllowedModels,
   type accessProblems,
 } from "../../../../src/assistant/access/access.ts";
-import { createPersonOverview } from "../../../../src/assistant/access/budgets.ts";
+import { createPersonOverview } from "../../../../src/assistant/access/person-budgets.ts";
 import type { Actor } from "../../../../src/core/access.ts";
 import { isParleyError, ParleyError } from "../../../../src/core/errors.ts";
 import type { Origin } from "../../../../src/core/events.ts";

@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { createAdmission } from "../../../../src/assistant/access/admission.ts";
 import { createAllowedModels } from "../../../../src/assistant/access/access.ts";
-import { type Budgets, chatWorstCase, createBudgets } from "../../../../src/assistant/access/budgets.ts";
+import { type Budgets, createBudgets } from "../../../../src/assistant/access/budgets.ts";
+import { chatWorstCase } from "../../../../src/assistant/access/call-estimates.ts";
 import { toNotice } from "../../../../src/core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../../../src/core/errors.ts";
 import type { IncomingEvent } from "../../../../src/core/events.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { transcriptionWorstCase as forPerson } from "../../../../src/assistant/access/budgets.ts";
+import { transcriptionWorstCase as forPerson } from "../../../../src/assistant/access/call-estimates.ts";
 import { isSparse, longestAudioSeconds } from "../../../../src/media/recordings/longest-audio.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { adtsBomb, m4aBomb, opusBomb, webmBomb } from "../../../support/audio-bombs.ts";
