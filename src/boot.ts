@@ -1,6 +1,6 @@
 import { enableCompileCache } from "node:module";
 import { join } from "node:path";
-import { holdYoungGeneration } from "./operations/resource-stack.ts";
+import { holdYoungGeneration } from "./operations/young-generation.ts";
 
 // The compile cache comes before anything large is loaded, so that later starts reuse compiled code. It is
 // beside the code, because others could put code into the system's temporary folder. If it cannot be written,

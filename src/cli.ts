@@ -3,7 +3,8 @@ import { createInterface } from "node:readline";
 import { findHelp, toUsage } from "./cli-help.ts";
 import { isParleyError, ParleyError } from "./core/errors.ts";
 import type { Log } from "./core/telemetry.ts";
-import { openConfiguredStore, type startParley } from "./compose.ts";
+import type { startParley } from "./compose.ts";
+import { openConfiguredStore } from "./compose-store.ts";
 import type { GatewayConfig } from "./embedded-gateway/gateway-config.ts";
 import { findUpstreamMistakes, parseConfig, readConfig, type Config } from "./config.ts";
 import {
@@ -20,7 +21,7 @@ import { toExampleFile, toSettingsTables } from "./setting-texts.ts";
 import { platformModules } from "./platforms/registry.ts";
 import { installLastResort, createLog, toReadableLine } from "./operations/log.ts";
 import { createRecentProblems } from "./operations/dashboard/recent-problems.ts";
-import { releaseYoungGeneration } from "./operations/resource-stack.ts";
+import { releaseYoungGeneration } from "./operations/young-generation.ts";
 
 /**
  * Runs one of the program's few commands and resolves to the exit code at its end. Problems of settings,

@@ -22,16 +22,15 @@ import type { DeliveryWaiting, Metrics, MetricsSources, PlatformConnection } fro
 import { createClientAddress } from "./support/http/client-address.ts";
 import { systemClock } from "./support/clock.ts";
 
-/** The parts of a running Parley. Some are functions, because they are created later than their users. */
+/** The parts of a running Parley that are looked at. */
 export interface RunningParts {
   readonly version: string;
   readonly store: Store;
   readonly gateway: Pick<OpenedGateway, "watch" | "describe">;
-  readonly platforms: () => readonly CreatedPlatform[];
+  readonly platforms: readonly CreatedPlatform[];
   /** The errors that ended a platform's connection for good, by platform id. Only another setting helps. */
-  readonly givenUp: () => ReadonlyMap<string, ParleyError>;
-  readonly assistant: () => Assistant;
-  readonly server: () => HttpServer | undefined;
+  readonly givenUp: ReadonlyMap<string, ParleyError>;
+  readonly assistant: Assistant;
 }
 
 /** Parley's version in `package.json`. */
@@ -74,9 +73,9 @@ export async function readReadiness(parts: RunningParts): Promise<Readiness> {
     },
     gateway: toGatewayPart(gatewayState, gateway.watch.trouble()),
     ...Object.fromEntries(
-      platforms().map(({ platform }) => [
+      platforms.map(({ platform }) => [
         platform.id,
-        toPlatformPart(platform.health(), givenUp().get(platform.id)),
+        toPlatformPart(platform.health(), givenUp.get(platform.id)),
       ]),
     ),
   });
@@ -108,22 +107,24 @@ function toPlatformPart(health: PlatformHealth, givenUp: ParleyError | undefined
 }
 
 /** The sources that `/metrics` reads on each request. */
-export function metricsSourcesOf(parts: RunningParts): MetricsSources {
+export function metricsSourcesOf(
+  parts: RunningParts & { readonly server: Pick<HttpServer, "connections"> },
+): MetricsSources {
   const { store, version, platforms, assistant, server } = parts;
   return {
     version,
     countWrites: () => store.writes(),
     storeBytes: () => store.sizeBytes(),
-    deliveryWaiting: () => platforms().flatMap((platform) => waitingCalls(platform)),
-    connections: () => platforms().flatMap((platform) => connectionsOf(platform)),
+    deliveryWaiting: () => platforms.flatMap((platform) => waitingCalls(platform)),
+    connections: () => platforms.flatMap((platform) => connectionsOf(platform)),
     async partsReady() {
       const readiness = await readReadiness(parts);
       return Object.fromEntries(
         Object.entries(readiness.parts).map(([part, { status }]) => [part, status === "ready"]),
       );
     },
-    httpConnections: () => server()?.connections() ?? 0,
-    load: () => assistant().load(),
+    httpConnections: () => server.connections(),
+    load: () => assistant.load(),
   };
 }
 
@@ -165,9 +166,9 @@ export function createConfiguredDashboard(
       ...of,
       version,
       readiness: () => readReadiness(parts),
-      connections: () => platforms().flatMap((platform) => connectionsOf(platform)),
-      deliveryWaiting: () => platforms().flatMap((platform) => waitingCalls(platform)),
-      load: () => assistant().load(),
+      connections: () => platforms.flatMap((platform) => connectionsOf(platform)),
+      deliveryWaiting: () => platforms.flatMap((platform) => waitingCalls(platform)),
+      load: () => assistant.load(),
       gateway: { description: gateway.describe(), state: () => gateway.watch.known() },
       store,
       usage: (query) => store.spending.usage(query),
@@ -175,10 +176,7 @@ export function createConfiguredDashboard(
       highestSpender: () => store.spending.highestSpender(systemClock.now()),
       budgets: { dayUsd: config.BUDGET_DAY_USD, personDayUsd: config.BUDGET_PERSON_DAY_USD },
       names: createNames(
-        async (id) =>
-          platforms()
-            .find(({ platform }) => id.startsWith(`${platform.id}:`))
-            ?.platform.nameOf(id),
+        async (id) => platforms.find(({ platform }) => id.startsWith(`${platform.id}:`))?.platform.nameOf(id),
         { now: () => systemClock.now() },
       ),
       disk: () => diskOf(config),

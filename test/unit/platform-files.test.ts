@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Archive, ErasureReport } from "../../src/core/storage.ts";
-import { withPlatformFiles } from "../../src/compose.ts";
+import { withPlatformFiles } from "../../src/compose-store.ts";
 import { createFakePlatform } from "../support/fakes.ts";
 
 it("an archive erases the files of every platform before what the store has", async () => {

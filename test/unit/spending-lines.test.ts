@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/config.ts";
-import { describeLimits, spendingWarning } from "../../src/compose.ts";
+import { describeLimits, spendingWarning } from "../../src/start-lines.ts";
 
 test("the start says what limits use", () => {
   expect(describeLimits(parseConfig({}))).toBe("20 requests a minute and person");

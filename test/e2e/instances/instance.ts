@@ -1,4 +1,5 @@
-import { startParley, type Parley, openConfiguredStore } from "../../../src/compose.ts";
+import { startParley, type Parley } from "../../../src/compose.ts";
+import { openConfiguredStore } from "../../../src/compose-store.ts";
 import { parseConfig } from "../../../src/config.ts";
 import { ParleyError } from "../../../src/core/errors.ts";
 import type { Store } from "../../../src/conversations/open-store.ts";

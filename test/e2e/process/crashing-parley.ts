@@ -1,6 +1,7 @@
 /** Runs the bot as `node src/main.ts` does, but kills itself at the step in DIE_AT (see `steps.ts`). */
 import { allCommands } from "../../support/commands.ts";
-import { startParley, openConfiguredStore } from "../../../src/compose.ts";
+import { startParley } from "../../../src/compose.ts";
+import { openConfiguredStore } from "../../../src/compose-store.ts";
 import { parseConfig } from "../../../src/config.ts";
 import { createLog } from "../../../src/operations/log.ts";
 import { createSteps, type DieAt } from "../crash/steps.ts";

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Page } from "playwright-core";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { openConfiguredStore } from "../../../src/compose.ts";
+import { openConfiguredStore } from "../../../src/compose-store.ts";
 import { runAccountCommand } from "../../../src/platforms/web/accounts/account-commands.ts";
 import { createAccounts } from "../../../src/platforms/web/accounts/accounts.ts";
 import { has } from "../../support/requirements.ts";
