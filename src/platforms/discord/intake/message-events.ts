@@ -378,7 +378,7 @@ type HiddenContentHint = (message: {
 
 /**
  * Creates the hint, which is given once in each thread or channel where the application has no Message
- * Content Intent. The nonce keeps several instances from giving it twice.
+ * Content Intent. The nonce keeps it from being given twice.
  */
 export function createHiddenContentHint(options: {
   readonly api: Pick<DiscordApi, "createMessage">;

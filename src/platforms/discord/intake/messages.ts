@@ -176,7 +176,7 @@ export function createMessageIntake(options: MessageOptions): MessageIntake {
     return result;
   }
 
-  /** Tells the person that the message is not taken, or not yet: in a reply, once for all instances. */
+  /** Tells the person that the message is not taken, or not yet: in a reply, once. */
   async function tell(message: GatewayMessageCreateDispatchData, error: unknown): Promise<void> {
     const who = `${message.channel_id} ${message.author.id}`;
     if (isParleyError(error, "busy") && !busyNotices.isDue(error, who, 0)) return;

@@ -43,10 +43,7 @@ const notAMember: ReadonlySet<number> = new Set([
 /** Used where a channel has no default for its threads, in minutes. */
 const usualArchiveMinutes = 1440;
 
-/**
- * How long the response of an interaction is tried. After two seconds another instance responds instead, and
- * a reply that began before does not know it.
- */
+/** How long the response of an interaction is tried. Discord's deadline is three seconds. */
 const respondForMs = 2600;
 
 /** Discord suspects bots that open many direct messages. */
