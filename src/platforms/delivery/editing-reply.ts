@@ -157,8 +157,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     const { signal: leaves } = growth;
     try {
       // The first text is sent within the call that writes it.
-      const saving = shown.saveIfNeeded();
-      if (saving !== undefined) await saving;
+      if (shown.isUnsaved()) await shown.save("wait");
       for (const [index, content] of planGrowing().entries()) {
         if (state !== "open") return;
         await shown.put(index, content, { urgency: urgencyNow(), leaves });
@@ -217,7 +216,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
     abandoned.signal.throwIfAborted();
     const isFilesAlone = text === "" && isBare(ending) && shown.count() === 0 && files.count() > 0;
     if (!isFilesAlone) await showMessages(ending, deadline);
-    await shown.saveAtEnd();
+    await shown.save("wait");
   }
 
   async function showMessages(ending: Ending, deadline: number): Promise<void> {
@@ -253,7 +252,7 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
         // The messages of an earlier run lose their buttons, and say that there will be another answer.
         const isResumed = shown.count() > 0 && (target.roomInMs?.("first") ?? 0) <= 0;
         if (isResumed || (!isShown && sign === undefined)) await showFirst(first);
-        await shown.saveIfNeeded();
+        await shown.save("wait");
       });
     },
     status(next, { isLong = false } = {}) {
@@ -403,48 +402,53 @@ function createShownMessages(options: {
   const { sign } = target;
   const messages: ShownMessage[] = options.savedRefs.map((ref) => ({ ref, content: undefined }));
   let files = savedFiles;
-  let areRefsSaved = messages.length > 0;
   let hasText = false;
 
-  async function save(): Promise<void> {
-    areRefsSaved = false;
+  /** Counts what is to be saved, first that the reply has begun, and what of it is. */
+  let [changes, savedChanges] = [options.savedRefs.length > 0 ? 0 : 1, 0];
+  let lastSave: Promise<void> = Promise.resolve();
+
+  async function write(): Promise<void> {
     throwUnlessOwned();
+    const count = changes;
     await options.saveRefs(
       messages.map(({ ref }) => ref),
       files,
     );
-    areRefsSaved = true;
+    savedChanges = count;
   }
 
   /**
-   * Saves the references, also where the store is away for a moment. Without them another answer would leave
-   * a message of this one beside it. What is removed must not be among them before: whoever learns of the
-   * deletion would take it for that of the answer.
+   * Saves the references, also where the store is away for a moment; the newest wins. "wait" is for what must
+   * not be shown or removed before: without them another run would leave a message of this one beside its
+   * own, and whoever learns of a deletion would take it for that of the answer. "later" lets the reply go on.
    * @throws ParleyError `stopping` where the store stays away: the next run of the turn saves them
    */
-  async function saveSurely(): Promise<void> {
+  function save(how: "wait" | "later"): Promise<void> {
+    const wanted = changes;
+    const deadline = clock.monotonic() + saveMs;
     const isAway = (error: unknown): boolean => isParleyError(error, "store-unavailable");
-    try {
-      await retry(save, {
-        signal,
-        clock,
-        deadline: clock.monotonic() + saveMs,
-        delayMs: (error, attempt) => (isAway(error) ? backoffMs(attempt, backoffs.moment) : undefined),
-      });
-    } catch (error) {
+    const saving = lastSave.then(async () => {
+      if (savedChanges >= wanted) return;
+      const delayMs = (error: unknown, attempt: number) =>
+        isAway(error) ? backoffMs(attempt, backoffs.moment) : undefined;
+      await retry(write, { signal, clock, deadline, delayMs });
+    });
+    lastSave = saving.catch((error: unknown) => log.info({ err: error }, "reply address not saved yet"));
+    if (how === "later") return Promise.resolve();
+    return saving.catch((error: unknown) => {
       if (!isAway(error)) throw error;
       throw new ParleyError("stopping", "the address of a reply is not saved", { cause: error });
-    }
+    });
   }
 
-  async function savePosted(): Promise<void> {
-    try {
-      await save();
-    } catch (error) {
-      if (!options.isEnding()) throw error;
-      // The whole text is shown first. The address is saved after it.
-      log.info({ err: error }, "reply address not saved yet");
-    }
+  /** Writes the references, which another process refuses that has the reply by now. */
+  const confirm = (): Promise<void> => lastSave.then(write);
+
+  /** Saves what was posted. The first message is found again only for a while, the others by the first. */
+  async function savePosted(isFirst: boolean): Promise<void> {
+    changes += 1;
+    await save(isFirst && !options.isEnding() ? "wait" : "later");
   }
 
   /** Notes that text is shown, which needs no sign. */
@@ -459,7 +463,7 @@ function createShownMessages(options: {
     const ref = await target.post(content, { ...how, signal });
     messages[index] = { ref, content: JSON.stringify(content) };
     noteText(content);
-    await savePosted();
+    await savePosted(messages.length === 1);
   }
 
   /** Posts or edits one message, unless it shows the content already. */
@@ -475,12 +479,12 @@ function createShownMessages(options: {
     }
     // While the edit is in flight, the shown content is unknown.
     message.content = undefined;
-    const ref = await target.edit(message.ref, content, { ...how, signal }, save);
+    const ref = await target.edit(message.ref, content, { ...how, signal }, confirm);
     message.content = wanted;
     noteText(content);
     if (JSON.stringify(ref) === JSON.stringify(message.ref)) return;
     message.ref = ref;
-    await savePosted();
+    await savePosted(true);
   }
 
   /** Calls {@link put} with retries. A message that it is too late to edit is posted again. */
@@ -508,7 +512,8 @@ function createShownMessages(options: {
   async function removeSurplus(from: number): Promise<void> {
     const surplus = messages.splice(from);
     if (surplus.length === 0) return;
-    await saveSurely();
+    changes += 1;
+    await save("wait");
     for (const { ref } of surplus) {
       signal.throwIfAborted();
       try {
@@ -526,13 +531,14 @@ function createShownMessages(options: {
       const ref = await retryPlatformCall(async () => await target.findNext?.(), deadline, signal, clock);
       if (ref === undefined) return;
       messages.push({ ref, content: undefined });
+      changes += 1;
     }
   }
 
   async function emptyMessage(ref: Json): Promise<void> {
     try {
       const emptied = { text: translate("delivery.emptied"), state: "finished" } as const;
-      await target.edit(ref, emptied, { urgency: "final", signal }, save);
+      await target.edit(ref, emptied, { urgency: "final", signal }, confirm);
     } catch (error) {
       signal.throwIfAborted();
       log.warn({ err: error }, "surplus message not emptied");
@@ -570,7 +576,7 @@ function createShownMessages(options: {
         refs: [...(files?.refs ?? []), ...refs],
         ...(answer === undefined || ref === undefined ? {} : { answer: { hash: fileHash(answer), ref } }),
       };
-      await savePosted();
+      await savePosted(true);
     },
     /** Removes the `answer.md` of another answer than `file`. */
     async removeOldFile(file: ReplyFile | undefined): Promise<void> {
@@ -580,7 +586,8 @@ function createShownMessages(options: {
         hashes: hashes.filter((hash) => hash !== old.hash),
         refs: refs.filter((ref) => JSON.stringify(ref) !== JSON.stringify(old.ref)),
       };
-      await saveSurely();
+      changes += 1;
+      await save("wait");
       try {
         await target.remove(old.ref, signal);
       } catch (error) {
@@ -588,14 +595,8 @@ function createShownMessages(options: {
         log.warn({ err: error }, "answer.md of an earlier answer not deleted");
       }
     },
-    /**
-     * Saves the references where that failed, or where nothing was shown or saved before. Returns `undefined`
-     * where nothing is to be saved.
-     */
-    saveIfNeeded: (): Promise<void> | undefined => (areRefsSaved ? undefined : save()),
-    /** The same at the end of the reply. @throws ParleyError `stopping` where the store stays away */
-    async saveAtEnd(): Promise<void> {
-      if (!areRefsSaved) await saveSurely();
-    },
+    save,
+    /** Whether nothing is saved of what is to be. */
+    isUnsaved: (): boolean => changes > 0 && savedChanges === 0,
   };
 }
