@@ -30,8 +30,6 @@ export interface DiscordAddress {
   /** Whether all messages of the reply refer to `replyTo`, so that people can go on from any of them. */
   readonly isChain?: boolean;
   readonly interaction?: InteractionAddress;
-  /** The reply's own messages have later ids than this. It is set when work on the reply begins. */
-  readonly postedAfter?: string;
   /** References of the messages that show the reply. */
   readonly messages?: readonly Json[];
   /** The number of posts for the reply, files and removed messages included. Default: that of `messages`. */

@@ -122,7 +122,7 @@ export function createDiscordPlatform(options: DiscordOptions): Platform {
       connection ??= prepare(receiver, history);
       await connection.open();
     },
-    ...createReplies({ api, directory, botId: bot.id, now, clock, log }),
+    ...createReplies({ api, directory, now, clock, log }),
     download: (attachment, limits) => downloads.download(attachment, limits),
     readRoom,
     linksTo: createMessageLinks(directory),

@@ -5,7 +5,6 @@ import type { Log } from "../../../core/telemetry.ts";
 import type { InteractionAddress } from "../address.ts";
 import type { DiscordApi, PostOptions, InteractionToken } from "../transport/api.ts";
 import { type DiscordContent, toPrivateSentence } from "../reply/content.ts";
-import { readMessages } from "../reply/destination.ts";
 import { errorCodes, discordCode } from "../errors.ts";
 
 /** Acknowledges interactions. While a shard changes hands two hear each, and Discord takes one response. */
@@ -147,6 +146,28 @@ export function createFollowUps(options: {
     },
     note: (messageId) => void known.add(messageId),
   };
+}
+
+/** How many messages of a channel are read. */
+const maxMessages = 50;
+const unreadable: ReadonlySet<number> = new Set([
+  errorCodes.unknownChannel,
+  errorCodes.missingAccess,
+  errorCodes.missingPermissions,
+]);
+
+/** Reads the first 50 messages after an id, latest first. Returns none where the bot cannot read them. */
+async function readMessages(
+  api: Pick<DiscordApi, "listMessages">,
+  channelId: string,
+  after: string,
+): Promise<APIMessage[]> {
+  try {
+    return await api.listMessages(channelId, { after, limit: maxMessages });
+  } catch (error) {
+    if (unreadable.has(discordCode(error) ?? 0)) return [];
+    throw error;
+  }
 }
 
 function isOf(file: RawFile | undefined, filename: string, size: number): boolean {

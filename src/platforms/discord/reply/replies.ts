@@ -3,6 +3,7 @@ import { ParleyError } from "../../../core/errors.ts";
 import type { Platform, ReplyFile } from "../../../core/platform.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inTime } from "../../../support/clock.ts";
+import { createRecent } from "../../../support/recent.ts";
 import { translate } from "../../../words/translate.ts";
 import { createEditingReply } from "../../delivery/editing-reply.ts";
 import {
@@ -12,11 +13,10 @@ import {
   type WorkSign,
 } from "../../delivery/message-plan.ts";
 import {
+  type DiscordAddress,
   fromReplyAddress,
   idPrefix,
-  snowflakeAt,
   toAuthorId,
-  toEventKey,
   toRefKey,
   toReplyAddress,
   maxFileBytesAt,
@@ -38,17 +38,17 @@ import {
   maxPieceChars,
   toDiscordContent,
 } from "./content.ts";
-import { createOwnPosts, createDestinationFinder, type ReplyOptions } from "./destination.ts";
+import { createDestinationFinder, type ReplyOptions } from "./destination.ts";
 import { createReplyMessages, type PostHow } from "./reply-messages.ts";
 import { createThreads } from "./threads.ts";
 import { ChannelType } from "discord.js";
+
+const maxReplies = 2000;
 
 /** Opens replies on Discord, by their saved addresses. */
 export function createReplies(options: {
   readonly api: DiscordApi;
   readonly directory: Directory;
-  /** Returns the bot's user id. */
-  readonly botId: () => string;
   /** Unix milliseconds. */
   readonly now: () => number;
   readonly clock: Clock;
@@ -58,40 +58,34 @@ export function createReplies(options: {
   "openReply" | "openThread" | "shownMessageKeys" | "toPrivateAddress" | "tellAlone" | "channelAddress"
 > {
   const { api, directory, clock, log } = options;
-  const ownPosts = createOwnPosts();
+  /** What the last replies have shown, by their events: the store may have been away when they saved it. */
+  const shown = createRecent<Pick<DiscordAddress, "messages" | "posts" | "files">>(maxReplies);
   const threads = createThreads(api, directory, log, clock);
-
-  /** Returns an id after those of the bot's messages in a channel. Discord's clock is known to a second. */
-  function lastIdOf(channelId: string): string {
-    const last = BigInt(ownPosts.lastIn(channelId) ?? 0);
-    const current = snowflakeAt(options.now());
-    return (last > current ? last : current).toString();
-  }
 
   return {
     openReply(given, hooks) {
-      const address = fromReplyAddress(given);
-      const postedAfter = address.postedAfter ?? lastIdOf(address.channelId);
+      const saved = fromReplyAddress(given);
+      const { eventId = "" } = saved;
+      const isSaved = (saved.messages ?? []).length > 0;
+      const address = isSaved ? saved : { ...saved, ...shown.get(eventId) };
       const { target, posts } = createDiscordTarget({
         ...options,
         address,
         isResumed: hooks.isResumed === true,
         threads,
-        ownPosts,
-        async shownByOthers(ids) {
-          const taken = (await hooks.otherTurnsShow?.(ids.map((id) => toEventKey(id)))) ?? [];
-          return ids.filter((id) => taken.includes(toEventKey(id)));
-        },
       });
       return createEditingReply({
         target,
         savedRefs: address.messages ?? [],
         savedFiles: parseShownFiles(address.files),
         saveRefs(refs, files) {
-          const shownFiles = files === undefined ? {} : { files: { ...files } };
-          return hooks.saveAddress(
-            toReplyAddress({ ...address, postedAfter, messages: refs, posts: posts(), ...shownFiles }),
-          );
+          const its = {
+            messages: refs,
+            posts: posts(),
+            ...(files === undefined ? {} : { files: { ...files } }),
+          };
+          if (eventId !== "" && posts() > 0) shown.set(eventId, its);
+          return hooks.saveAddress(toReplyAddress({ ...address, ...its }));
         },
         log: options.log,
         clock: options.clock,

@@ -66,7 +66,7 @@ export function createReplyMessages(
     readonly beforePost: () => Promise<void>;
   },
 ): ReplyMessages {
-  const { api, address, destinations, threads, ownPosts, clock, log } = options;
+  const { api, address, destinations, threads, clock, log } = options;
   const saved = (address.messages ?? []).map(fromRef);
   let posted = address.posts ?? saved.length;
   let firstId = saved[0]?.messageId;
@@ -98,10 +98,8 @@ export function createReplyMessages(
 
   async function postToChannel(render: () => DiscordContent, how: PostHow): Promise<PostedMessage> {
     const { files = [], nonce = randomNonce(), signal, urgency, leaves } = how;
-    const { channelId, replyTo, isChain = address.isChain, found } = await destinations.find();
+    const { channelId, replyTo, isChain = address.isChain } = await destinations.find();
     const content = render();
-    if (found !== undefined && firstId === undefined && files.length === 0)
-      return { ref: found, isShown: await replaceText(found, content, how) };
     const body = {
       ...withAltTexts(content, files),
       nonce,
@@ -116,7 +114,6 @@ export function createReplyMessages(
       const message = await api.createMessage(channelId, body, { files, signal, urgency, leaves });
       // Nonces count in all channels.
       const ref = { channelId: message.channel_id, messageId: message.id, isOwn: true };
-      ownPosts.add(ref.channelId, ref.messageId, address.eventId);
       if (joined.length === 0)
         joined.push(api.limits.join(lanes.global), api.limits.join(lanes.edits(ref.channelId)));
       if (files.length > 0 || message.content === content.content.trim()) return { ref, isShown: true };

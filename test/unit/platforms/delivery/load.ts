@@ -235,7 +235,6 @@ function openOnDiscord({ clock, server, shown, refusedMs }: World) {
   const replies = createDiscordReplies({
     api: api as DiscordApi,
     directory: { archiveMinutesOf: () => Promise.resolve(60) } as never,
-    botId: () => "1",
     now: () => clock.now(),
     clock,
     log: silentLog,
