@@ -1,9 +1,9 @@
-import { call, loadState, mayHaveTakenEffect, postTo, RequestError, runAction } from "./api.js";
-import { addFiles, downloadFiles, dropFiles } from "./attachments.js";
+import { call, loadState, postTo, RequestError, runAction } from "./api.js";
+import { dropFiles } from "./attachments.js";
 import { useChatList, Sidebar } from "./sidebar.js";
 import { Composer } from "./composer.js";
 import { html, makeId, useListener, withCode, IconButton } from "./dom.js";
-import { forgetDrafts, keepDraft, readDraft } from "./drafts.js";
+import { forgetDrafts } from "./drafts.js";
 import { toSpoken, ChatMenu, Lightbox, SearchDialog, SettingsPanel, ShortcutsDialog } from "./lazy-parts.js";
 import { ModelPicker, useModel } from "./model-picker.js";
 import { focusComposer, useShortcuts } from "./shortcuts.js";
@@ -16,6 +16,7 @@ import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact
 
 /** @typedef {import("./message.js").Image} Image */
 /** @typedef {import("./page-state.js").Dialog} Dialog */
+/** @typedef {ReturnType<typeof import("./message-actions.js").messageActions>} MessageWork */
 
 const moreMessages = 200;
 /** More messages are not sent. */
@@ -106,79 +107,49 @@ export function App({ initial }) {
     refreshList();
   };
 
-  /**
-   * Puts a text and files into the field of this chat, which the person may have left meanwhile.
-   * @param {string} text @param {File[]} files
-   */
-  const putInto = (text, files) => {
-    if (latestId.current === currentId) {
-      change({ kind: "prefilled", prefill: { text, files, isAdded: true, nonce: Date.now() } });
-      return;
-    }
-    const before = readDraft(state.accountName, currentId);
-    keepDraft(state.accountName, currentId, [before, text].filter((part) => part !== "").join("\n"));
-    addFiles(currentId, files, { limits: state.limits, onProblem: (why) => tell(new Error(why), title) });
-  };
-
-  /** Puts its text and files into the composer again. @param {import("./thread-state.js").Item} item */
-  const takeBack = async (item) => {
-    const files = await downloadFiles(item.files);
-    const putBack = () => putInto(item.text, files);
-    try {
-      await postTo(currentId, "take-back", { itemId: item.id });
-    } catch (error) {
-      // If only the response was lost, the server has erased the message already.
-      if (mayHaveTakenEffect(error)) putBack();
-      throw error;
-    }
-    putBack();
-  };
-
   /** @type {import("./foot.js").RunAction} */
   const act = (action, values) => runAction(currentId, action, values);
 
-  /** Attaches the picture again, with the command that changes it. @param {Image} image */
-  const changeOwn = async (image) => {
-    const files = await downloadFiles([image]);
-    putInto(readDraft(state.accountName, currentId) === "" ? "/imagine " : "", files);
-  };
-
-  /** @param {(from: typeof import("./chat-menu.js")) => Promise<string>} branch */
-  const openBranch = async (branch) => {
-    const id = await branch(await import("./chat-menu.js"));
-    refreshList();
-    // The person may have gone elsewhere meanwhile.
-    if (latestId.current === currentId) open(id);
+  /**
+   * Does something with the messages of this chat, which the person may leave meanwhile.
+   * @param {(actions: MessageWork) => Promise<void>} work
+   */
+  const withMessages = async (work) => {
+    const { messageActions } = await import("./message-actions.js");
+    await work(
+      messageActions({
+        chat: currentId,
+        account: state.accountName,
+        limits: state.limits,
+        isShown: () => latestId.current === currentId,
+        onPrefill: (prefill) => change({ kind: "prefilled", prefill }),
+        onProblem: (error) => tell(error, title),
+        onCopied(id) {
+          refreshList();
+          if (latestId.current === currentId) open(id);
+        },
+      }),
+    );
   };
 
   const stop = () => {
     postTo(currentId, "cancel", {}).catch(tell);
   };
 
-  const logOut = async () => {
-    try {
-      await call("POST", "/api/logout", {});
-    } catch (error) {
-      // With a 401 the session had ended before.
-      if (!(error instanceof RequestError) || error.status !== 401) {
-        change({ kind: "drawer", drawer: "closed" });
-        tell(/** @type {Error} */ (error));
-        return;
-      }
-    }
-    forgetDrafts();
-    dropFiles();
-    location.reload();
-  };
+  const leave = () =>
+    void logOut((error) => {
+      change({ kind: "drawer", drawer: "closed" });
+      tell(error);
+    });
 
   /** @type {import("./message.js").MessageActions} */
   const actions = {
     onEnlarge: (image) => openDialog({ name: "picture", image }),
     onAct: act,
-    onTakeBack: takeBack,
+    onTakeBack: (item) => withMessages(({ takeBack }) => takeBack(item)),
     onEdit: async (item, text) => void (await postTo(currentId, "edit", { itemId: item.id, text })),
-    onAskAnew: (...edited) => openBranch(({ askInBranch }) => askInBranch(currentId, ...edited)),
-    onBranch: (item) => openBranch(({ branchFrom }) => branchFrom(currentId, item)),
+    onAskAnew: (...edited) => withMessages(({ askAnew }) => askAnew(...edited)),
+    onBranch: (item) => withMessages(({ branch }) => branch(item)),
   };
 
   // The menu button can be focused only after `inert` is removed from the page behind the drawer.
@@ -230,7 +201,7 @@ export function App({ initial }) {
       name=${state.accountName ?? translate(state.hasPassword ? "page.account.shared" : "page.account.local")}
       onKeys=${() => openDialog({ name: "keys" })}
       onSettings=${() => openDialog({ name: "settings" })}
-      onLogOut=${state.hasPassword ? logOut : undefined}
+      onLogOut=${state.hasPassword ? leave : undefined}
     />
     <main id="main" class="main" inert=${isDrawer && page.drawer === "open"}>
       <header class="top">
@@ -281,30 +252,82 @@ export function App({ initial }) {
       />
       <p class="sr-only" role="status" aria-live="polite">${announcement}</p>
     </main>
-    ${
-      dialog?.name === "settings" &&
-      html`<${SettingsPanel}
-        conversationId=${currentId}
-        accountName=${state.accountName}
-        onClose=${() => {
-          closeDialog();
-          void model.reload();
-        }}
-      />`
-    }
-    ${dialog?.name === "keys" && html`<${ShortcutsDialog} onClose=${closeDialog} />`}
-    ${dialog?.name === "search" && html`<${SearchDialog} recent=${conversations} onOpen=${open} onClose=${closeDialog} />`}
-    ${
-      dialog?.name === "picture" &&
-      html`<${Lightbox}
-        items=${thread.items}
-        first=${dialog.image}
-        onAct=${act}
-        onChangeOwn=${changeOwn}
-        onClose=${closeDialog}
-      />`
-    }
+    <${Dialogs}
+      dialog=${dialog}
+      conversationId=${currentId}
+      accountName=${state.accountName}
+      recent=${conversations}
+      items=${thread.items}
+      onOpen=${open}
+      onAct=${act}
+      onChangeOwn=${(/** @type {import("./message.js").Image} */ image) =>
+        withMessages(({ changeOwn }) => changeOwn(image))}
+      onSettled=${() => void model.reload()}
+      onClose=${closeDialog}
+    />
   `;
+}
+
+/**
+ * Shows the dialog that is open.
+ * @param {object} props
+ * @param {Dialog | undefined} props.dialog
+ * @param {string} props.conversationId
+ * @param {string | undefined} props.accountName
+ * @param {readonly import("./api.js").Conversation[]} props.recent
+ * @param {import("./thread-state.js").Thread["items"]} props.items
+ * @param {(id: string, itemId?: string) => void} props.onOpen
+ * @param {import("./foot.js").RunAction} props.onAct
+ * @param {(image: import("./message.js").Image) => Promise<void>} props.onChangeOwn
+ * @param {() => void} props.onSettled called when the settings are closed
+ * @param {() => void} props.onClose
+ */
+function Dialogs({
+  dialog,
+  conversationId,
+  accountName,
+  recent,
+  items,
+  onOpen,
+  onAct,
+  onChangeOwn,
+  onSettled,
+  onClose,
+}) {
+  switch (dialog?.name) {
+    case "settings": {
+      const close = () => {
+        onClose();
+        onSettled();
+      };
+      return html`<${SettingsPanel} ...${{ conversationId, accountName }} onClose=${close} />`;
+    }
+    case "keys":
+      return html`<${ShortcutsDialog} onClose=${onClose} />`;
+    case "search":
+      return html`<${SearchDialog} ...${{ recent, onOpen, onClose }} />`;
+    case "picture":
+      return html`<${Lightbox} first=${dialog.image} ...${{ items, onAct, onChangeOwn, onClose }} />`;
+    default:
+      return null;
+  }
+}
+
+/**
+ * Ends the session, and removes what was typed, since somebody else may use this browser next.
+ * @param {(error: Error) => void} onProblem
+ */
+async function logOut(onProblem) {
+  try {
+    await call("POST", "/api/logout", {});
+  } catch (error) {
+    // With a 401 the session had ended before.
+    if (!(error instanceof RequestError) || error.status !== 401)
+      return onProblem(/** @type {Error} */ (error));
+  }
+  forgetDrafts();
+  dropFiles();
+  location.reload();
 }
 
 /**

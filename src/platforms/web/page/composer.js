@@ -264,33 +264,45 @@ export function Composer(props) {
         />
       </div>
     </div>
-    <p id="composer-problem" class="composer-problem" role="alert">
-      ${
-        // The line above the chat says that Parley cannot be reached.
-        tooMany > 0
-          ? translate("page.too-long", { length: text.length, over: tooMany })
-          : isUnsent && !isConnected
-            ? ""
-            : withCode(problem)
-      }
-    </p>
-    ${
-      isUnsent &&
-      html`<p class="unsent" role="status">
-        ${translate("page.unsent")}
-        <button type="button" onClick=${send}>${translate("page.send-again")}</button>
-      </p>`
-    }
-    ${
-      tooMany > 0 &&
-      html`<button type="button" class="attach-text" onClick=${attachText}>
-        <${Icon} name="clip" />${translate("page.attach-text")}
-      </button>`
-    }
+    <${Below}
+      problem=${isUnsent && !isConnected ? "" : problem}
+      tooMany=${tooMany}
+      length=${text.length}
+      onAgain=${isUnsent && send}
+      onAttach=${attachText}
+    />
     <p id="composer-hint" class="composer-hint">
       ${isCommand ? html`<${Usage} text=${text} commands=${state.commands}>${hint}<//>` : hint}
     </p>
   </div>`;
+}
+
+/**
+ * Shows what is wrong with the message, and what can be done about it.
+ * @param {object} props
+ * @param {string} props.problem empty while the line above the chat says that Parley cannot be reached
+ * @param {number} props.tooMany characters past the limit
+ * @param {number} props.length
+ * @param {false | (() => void)} props.onAgain sends it again, where it could not be sent
+ * @param {() => void} props.onAttach attaches the text instead
+ */
+function Below({ problem, tooMany, length, onAgain, onAttach }) {
+  return html`<p id="composer-problem" class="composer-problem" role="alert">
+      ${tooMany > 0 ? translate("page.too-long", { length, over: tooMany }) : withCode(problem)}
+    </p>
+    ${
+      onAgain !== false &&
+      html`<p class="unsent" role="status">
+        ${translate("page.unsent")}
+        <button type="button" onClick=${onAgain}>${translate("page.send-again")}</button>
+      </p>`
+    }
+    ${
+      tooMany > 0 &&
+      html`<button type="button" class="attach-text" onClick=${onAttach}>
+        <${Icon} name="clip" />${translate("page.attach-text")}
+      </button>`
+    }`;
 }
 
 /** Returns why the browser cannot record here, as a sentence, or `undefined` when it can. */
