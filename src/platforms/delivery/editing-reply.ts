@@ -174,11 +174,13 @@ export function createEditingReply(options: EditingReplyOptions): Reply {
   /** Shows a placeholder, also where the platform is away for a moment, until the reply ends. */
   async function showFirst(content: MessageContent): Promise<void> {
     const { signal: leaves } = growth;
-    const deadline = clock.monotonic() + endingMs;
+    // What an earlier run has shown is left as it is where no change is taken now: the turn must not wait.
+    const isResumed = shown.count() > 0;
+    const deadline = clock.monotonic() + (isResumed ? 0 : endingMs);
     try {
       await shown.putWithRetry(0, content, { deadline, urgency: "first", leaves });
     } catch (error) {
-      if (!leaves.aborted) throw error;
+      if (!leaves.aborted && !(isResumed && isTransient(error))) throw error;
     }
   }
 

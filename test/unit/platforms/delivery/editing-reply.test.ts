@@ -56,6 +56,25 @@ describe("createEditingReply", () => {
     expect(saved).toEqual([[{ id: 0 }]]);
   });
 
+  it.each([
+    ["takes no change now", tooFast(60_000)],
+    ["does not answer", unreachable()],
+  ])("does not wait to change what an earlier run has shown where the platform %s", async (_, failure) => {
+    const target = createFakeTarget();
+    target.messages.push({ text: "Half", state: "streaming" });
+    target.failures.push(failure);
+    const { reply } = setUp({ target, savedRefs: [{ id: 0 }] });
+    let isShown = false;
+    const showing = reply.show().then(() => (isShown = true));
+    await settle();
+    expect(isShown).toBe(true);
+    reply.write({ text: "Whole" });
+    const finished = reply.finish();
+    await vi.advanceTimersByTimeAsync(2000);
+    await Promise.all([showing, finished]);
+    expect(target.messages).toMatchObject([{ text: "Whole", state: "finished" }]);
+  });
+
   it("shows the first text within the call that writes it", async () => {
     const { reply, target } = setUp();
     await reply.show();
