@@ -363,6 +363,7 @@ describe.skipIf(!has("chromium"))("an answer that a person stops with Esc", () =
     const { page } = await story.open();
     await send(page, "Think first");
     await expect.poll(() => script.left()).toBe(0);
+    await page.getByRole("button", { name: "Stop the answer" }).waitFor();
     await page.keyboard.press("Escape");
     await answerAfter(page, 0);
     const answer = page.locator(".from-parley").first();
