@@ -80,7 +80,10 @@ export interface Connection {
    *   fit
    */
   open(): Promise<void>;
-  /** Leaves the shards to another instance where there is one, and hears nothing more. */
+  /**
+   * Leaves the shards to another instance and hears nothing more. A process that is alone goes on until it is
+   * closed, so that whoever uses a command is told to use it again.
+   */
   handOver(): Promise<void>;
   close(): Promise<void>;
 }
@@ -324,6 +327,8 @@ export function createConnection(options: ConnectionOptions): Connection {
     },
     async handOver() {
       stopLooking();
+      // Nobody else could hear it. Whoever uses a command now is told to use it again.
+      if (options.leases === undefined) return;
       await Promise.all(heard().map((shard) => offer(shard)));
       await end();
     },
