@@ -99,6 +99,8 @@ interface KnownShard {
   isHeld: boolean;
   /** Who else holds it. */
   holder?: string | undefined;
+  /** Whether somebody else has held it, so that its instances have spread. */
+  wasHeld?: boolean;
   /** Discord refuses it until something is changed. */
   failure?: PlatformHealth;
   /** It is left alone until then, by the steady clock. */
@@ -202,6 +204,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   async function isFree(shard: KnownShard): Promise<boolean> {
     const seen = (await shard.lease?.look()) ?? "free";
     shard.holder = typeof seen === "object" ? seen.holder : undefined;
+    shard.wasHeld ||= shard.holder !== undefined;
     if (shard.isOwn) return typeof seen === "string";
     if (seen === "free") shard.freeSince ??= clock.monotonic();
     else shard.freeSince = undefined;
@@ -212,7 +215,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   async function tryToHear(shard: KnownShard): Promise<void> {
     const { id, lease } = shard;
     if (!(await isFree(shard))) return;
-    const spreadsMs = lease === undefined || shards.length === 1 ? 0 : spreadMs * heard().length;
+    const spreadsMs = lease === undefined || shard.wasHeld === true ? 0 : spreadMs * heard().length;
     await clock.sleep(Math.max(0, spreadsMs, identifiedAt + identifyMs - clock.monotonic()), stopped);
     const taken = (await lease?.take()) ?? "taken";
     if (taken === "held") return void (await isFree(shard));

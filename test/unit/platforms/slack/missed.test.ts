@@ -222,4 +222,31 @@ describe("what people wrote while nobody heard it", () => {
     await harness.slack.waitFor("the edit", () => receiver.edits.length > 0);
     expect(receiver.edits[0]?.key).toBe(`slack:${harness.slack.teamId}:${ana.directMessages}:${root}`);
   });
+
+  test("and was answered by a store that a backup has replaced since is not offered again", async () => {
+    const { ana, root } = await settle();
+    const { receiver, platform, clock } = harness;
+    const backedUpAt = clock.now();
+    for (const text of ["answered", "not answered"])
+      ana.sends({ channel: ana.directMessages, ...(text === "answered" ? { thread: root } : {}), text });
+    await received(4);
+    const answered = receiver.events.find((event) => event.kind === "message" && event.text === "answered")!;
+    const reply = platform.openReply(answered.address, { saveAddress: () => Promise.resolve() });
+    await reply.show();
+    reply.write({ text: "An answer." });
+    await reply.finish();
+    const offered: string[] = [];
+    const receive = receiver.receive.bind(receiver);
+    receiver.receive = (event, how) => {
+      if (event.kind === "message") offered.push(event.text);
+      return receive(event, how);
+    };
+    await harness.restart(undefined, async () => {
+      await pass(10 * minuteMs);
+      Object.assign(receiver, { restored: { backedUpAt, restoredAt: clock.now() } });
+    });
+    await lookedUp();
+    expect(offered).toContain("not answered");
+    expect(offered).not.toContain("answered");
+  });
 });
