@@ -19,6 +19,8 @@ export type Next = Task | { readonly kind: "wait"; readonly until: number } | { 
 
 /** A turn does not run by itself if it was opened longer ago than this, in milliseconds. */
 const maxAgeMs = 60 * 60_000;
+/** Nothing waits longer, in milliseconds. A later time was written before the clock was set back. */
+const maxWaitMs = 10_000;
 /** After this many tries a turn is not run by itself, because they may have ended the process. */
 const maxTries = 4;
 /** The same for showing a stored end. It asks no model, and a bad hour with many restarts takes dozens. */
@@ -33,7 +35,7 @@ export function decideNext(open: readonly InboxRecord[], now: number): Next {
   const batch = begun === undefined ? takeWaiting(open, now) : [begun];
   const [first] = batch;
   if (first === undefined) return { kind: "nothing" };
-  const until = Math.max(...batch.map(({ dueAt = 0 }) => dueAt));
+  const until = Math.max(...batch.map(({ dueAt = 0 }) => (dueAt > now + maxWaitMs ? 0 : dueAt)));
   if (until > now) return { kind: "wait", until };
   const { attempt, since, openedAt } = first.turn ?? { attempt: 0, since: 0, openedAt: first.acceptedAt };
   const tries = attempt - since;

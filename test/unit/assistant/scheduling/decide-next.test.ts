@@ -51,6 +51,12 @@ describe("what is done next in a conversation", () => {
     expect(next(command("c"), command("d"))).toBe("run c");
   });
 
+  it("does not wait for a time that the clock gave before it was set back", () => {
+    expect(next(waiting("a", { dueAt: now + 11 * 60_000 }))).toBe("run a");
+    expect(next(begun("a", {}, { dueAt: now + 11 * 60_000 }))).toBe("run a");
+    expect(next(waiting("a", { dueAt: now + 10_000 }))).toBe("wait 10000 ms");
+  });
+
   it("goes on with what has begun, before what was accepted earlier", () => {
     expect(next(waiting("a"), begun("b"), waiting("c"))).toBe("run b");
     expect(next(command("a"), begun("b"))).toBe("run b");
