@@ -148,11 +148,6 @@ export interface ReplyHooks {
    * again.
    */
   saveAddress(address: ReplyAddress, options?: { readonly isDurable?: boolean }): Promise<void>;
-  /**
-   * Returns those keys (of {@link Platform.shownMessageKeys}) that show other turns of the conversation. They
-   * must not be taken for a message that was posted without saving its address.
-   */
-  otherTurnsShow?(keys: readonly string[]): Promise<readonly string[]>;
 }
 
 /** A thread that was opened for a conversation. */

@@ -8,12 +8,10 @@ import { createTracedReply } from "../turn/stream-answer.ts";
 import { throwIfAbandoned } from "../turn/turn.ts";
 import { type ActiveTurn, toOvertaken } from "./active-turn.ts";
 import { type Asked, type AttemptOptions, type OpenedRun, toAttempt } from "./attempt.ts";
-import { createOtherTurns } from "./other-turns.ts";
 
 /** Returns a function that opens the reply of an attempt, with all that the attempt knows and may write. */
 export function createOpenRun(options: AttemptOptions, askedWith: (begun: Begun) => Asked) {
   const { inbox, log } = options;
-  const findOtherTurns = createOtherTurns(inbox, options.dependencies.conversations);
 
   return async function open(begun: Begun, active: ActiveTurn, platform: Platform): Promise<OpenedRun> {
     const { record, events } = begun;
@@ -41,7 +39,6 @@ export function createOpenRun(options: AttemptOptions, askedWith: (begun: Begun)
       isFresh: active.isFresh,
       isCalm: turnSettings.isCalm,
       ...(turn.end?.kind === "withdrawn" || turn.end?.isStored === true ? { isEndOnly: true } : {}),
-      otherTurnsShow: findOtherTurns(event, turn.keys, platform),
       stop: toStopAction(event.key),
     };
     const reply = shownOnce(

@@ -1,25 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
-import { createOtherTurns } from "../../../../src/assistant/scheduling/other-turns.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import type { IncomingEvent } from "../../../../src/core/events.ts";
 import type { RunWrite } from "../../../../src/core/inbox.ts";
-import type { StoredMessage } from "../../../../src/core/storage.ts";
-import { createWorld } from "../../../support/assistant-world.ts";
-import { ada, call, createFakePlatform, message, said } from "../../../support/fakes.ts";
+import { ada, call, message, said } from "../../../support/fakes.ts";
 import { beginAgain, leaveEnded } from "../../../support/left-turns.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
-
-/** A complete stored answer. */
-const answerTo = ({ key }: Pick<IncomingEvent, "key">, more: Partial<StoredMessage>): StoredMessage => ({
-  id: `${key}/answer`,
-  role: "assistant",
-  turnKey: key,
-  parts: [{ kind: "text", text: "The answer." }],
-  createdAt: 1,
-  estimatedTokens: 1,
-  outcome: "complete",
-  ...more,
-});
 
 describe("open turns", () => {
   const world = worldOfEachTest();
@@ -94,60 +78,6 @@ describe("open turns", () => {
       kind: "question",
       inRoom: false,
     });
-  });
-
-  it("a resumed reply can ask which messages show the other open turns of its conversation", async () => {
-    const [first, second] = [message("one"), message("two")];
-    for (const [index, event] of [first, second].entries())
-      await world.leaveBegun([event], { message: 70 + index });
-    const { platform } = world.platform;
-    const found: (readonly string[])[] = [];
-    world.assistant.addPlatform({
-      ...platform,
-      openReply(address, hooks) {
-        const reply = platform.openReply(address, hooks);
-        const keys = ["fake:reply:70", "fake:reply:71", "fake:reply:72"];
-        return {
-          ...reply,
-          async show() {
-            found.push((await hooks.otherTurnsShow?.(keys)) ?? []);
-            await reply.show();
-          },
-        };
-      },
-    });
-    await world.assistant.recover("fake");
-    await vi.waitFor(() => expect(found).toHaveLength(2));
-    await world.settled();
-    // The first turn is answered when the second one asks.
-    expect(found).toEqual([["fake:reply:71"], ["fake:reply:70"]]);
-  });
-
-  it("and which show those that are answered", async () => {
-    const [answered, open] = [message("one"), message("two")];
-    await world.store.conversations.append(
-      answered.conversationId,
-      answerTo(answered, { shownAs: ["fake:reply:70"] }),
-    );
-    await world.leaveBegun([open]);
-    const { platform } = world.platform;
-    let found: readonly string[] = [];
-    world.assistant.addPlatform({
-      ...platform,
-      openReply(address, hooks) {
-        const reply = platform.openReply(address, hooks);
-        return {
-          ...reply,
-          async show() {
-            found = (await hooks.otherTurnsShow?.(["fake:reply:70", "fake:reply:71"])) ?? [];
-            await reply.show();
-          },
-        };
-      },
-    });
-    await world.assistant.recover("fake");
-    await vi.waitFor(() => expect(found).toEqual(["fake:reply:70"]));
-    await world.settled();
   });
 });
 
@@ -319,31 +249,4 @@ describe("after an outage", () => {
       expect(await world.store.lists.list("fake:", { max: 10 })).toEqual([]);
     });
   });
-});
-
-it("the messages of other turns, open or answered, are told from the turn's own and from unknown ones", async () => {
-  const world = await createWorld();
-  const { store } = world;
-  const { platform } = createFakePlatform();
-  const [own, open, answered] = [message("own"), message("open"), message("answered")];
-  await world.leaveBegun([own], { message: 1 });
-  await world.leaveBegun([open], { message: 2 });
-  for (const [event, shownAs] of [
-    [own, "own again"],
-    [answered, "answer"],
-  ] as const)
-    await store.conversations.append(own.conversationId, {
-      id: `m-${event.key}`,
-      role: "assistant",
-      turnKey: event.key,
-      parts: [],
-      createdAt: 1,
-      estimatedTokens: 1,
-      shownAs: [shownAs],
-    });
-  const keyOf = (n: number) => platform.shownMessageKeys({ at: "c1", message: n })[0] ?? "";
-  const find = createOtherTurns(store.inbox, store.conversations)(own, [own.key], platform);
-  expect(keyOf(1)).not.toBe("");
-  expect(await find([keyOf(1), keyOf(2), "own again", "answer", "unknown"])).toEqual([keyOf(2), "answer"]);
-  await world.close();
 });
