@@ -34,7 +34,7 @@ import {
 } from "./inbox-record.ts";
 import { decide, type Decision, type Found } from "./inbox-transitions.ts";
 import { type Change as StoreChange, type KeyValueStore, type Observed, checkIds } from "./key-value.ts";
-import { createLogPlanner, type PlannedMessage, type WritePlan } from "./log-plan.ts";
+import { createLogPlanner, type LogPlan, type PlannedMessage, type WritePlan } from "./log-plan.ts";
 import { createQuestions, withoutVersions } from "./questions.ts";
 import { createRunWrites } from "./run-writes.ts";
 import { entryAt, indexes, type Head } from "./keys.ts";
@@ -87,20 +87,41 @@ export function createInbox(options: InboxOptions): Inbox {
 
   /** Records as they were last read or written here, with the conditions that they are unchanged. */
   const seen = new WeakMap<InboxRecord, WriteCondition>();
+  /** The end of the log of their conversation, as it was last read or written with them. */
+  const heads = new WeakMap<InboxRecord, Observed<Head>>();
   /** The records of attempts that run here, so that not each of their writes has to read them. */
   const running = createRecent<TurnRecord>(maxRunning);
 
-  async function observe(keys: readonly string[]): Promise<readonly Observed<InboxRecord>[]> {
-    const found = (await store.observeAll(keys.map(entryAt.event))) as readonly Observed<InboxRecord>[];
-    for (const { value, unchanged } of found) if (value !== undefined) seen.set(value, unchanged);
+  /** @param conversationId the one whose end of the log is read with them */
+  async function observe(
+    keys: readonly string[],
+    conversationId?: string,
+  ): Promise<readonly Observed<InboxRecord>[]> {
+    const headAt = conversationId === undefined ? [] : [entryAt.head(conversationId)];
+    const all = await store.observeAll([...keys.map(entryAt.event), ...headAt]);
+    const found = all.slice(0, keys.length) as readonly Observed<InboxRecord>[];
+    const head = all[keys.length] as Observed<Head> | undefined;
+    for (const { value, unchanged } of found) {
+      if (value === undefined) continue;
+      seen.set(value, unchanged);
+      if (head !== undefined && storedIn(value.event) === conversationId) heads.set(value, head);
+    }
     return found;
   }
 
-  /** Remembers a record that was written. */
-  function remember(record: TurnRecord, change: StoreChange): void {
+  /** Remembers a record that was written over another one, with the end of the log. */
+  function remember(
+    record: TurnRecord,
+    change: StoreChange,
+    { before, head }: { readonly before: InboxRecord; readonly head: LogPlan["head"] },
+  ): void {
     const unchanged = store.asWritten(change);
     if (unchanged === undefined) return;
     seen.set(record, unchanged);
+    const written = head && store.asWritten(head);
+    const end =
+      written === undefined ? heads.get(before) : { value: head?.value as Head, unchanged: written };
+    if (end !== undefined) heads.set(record, end);
     running.set(record.event.key, record);
   }
 
@@ -216,13 +237,13 @@ export function createInbox(options: InboxOptions): Inbox {
     ];
   }
 
-  const readOpen = async (index: string): Promise<readonly InboxRecord[]> => {
+  const readOpen = async (index: string, conversationId?: string): Promise<readonly InboxRecord[]> => {
     const keys = await readMembers(store, index);
     const open: InboxRecord[] = [];
     const missing: string[] = [];
     for (let from = 0; from < keys.length; from += batchSize) {
       const batch = keys.slice(from, from + batchSize);
-      for (const [position, { value, damage }] of (await observe(batch)).entries()) {
+      for (const [position, { value, damage }] of (await observe(batch, conversationId)).entries()) {
         const key = batch[position] ?? "";
         // Damaged ones do not keep the others from being answered.
         if (damage !== undefined) log.error({ turn: key }, "damaged inbox entry skipped");
@@ -262,6 +283,7 @@ export function createInbox(options: InboxOptions): Inbox {
     const plan = await planLog(storedIn(first.event), messages, {
       noted: asked?.noted,
       conflicts,
+      head: heads.get(first),
       ...(isFirst ? { last: first.event.key } : {}),
     });
     const strip = (one: InboxRecord): InboxRecord =>
@@ -282,7 +304,7 @@ export function createInbox(options: InboxOptions): Inbox {
       ],
     );
     if (failed !== undefined) return conditions.includes(failed) ? { begun: undefined } : undefined;
-    remember(own, saved);
+    remember(own, saved, { before: first, head: plan.head });
     return { begun: { record: own, events: await eventsOf(own, batch.map(strip)) } };
   }
 
@@ -311,7 +333,9 @@ export function createInbox(options: InboxOptions): Inbox {
       running.delete(key);
       return { isWritten: false, ...(record === undefined ? {} : { record }) };
     }
-    const { changed, ...plan } = await planWrite(record, what, conflicts);
+    // Of a later attempt there may be an answer.
+    const head = attempt === 1 ? heads.get(record) : undefined;
+    const { changed, ...plan } = await planWrite(record, what, { conflicts, head });
     const ttlMs = what.kind === "close" ? keptMs(record, retentionMs) : "kept";
     const saved = changed && saveRecord(changed, isOpen(changed) ? undefined : ttlMs);
     const resolves =
@@ -327,7 +351,7 @@ export function createInbox(options: InboxOptions): Inbox {
     }
     const isLast = what.kind === "close" || what.kind === "give-back";
     if (changed === undefined || saved === undefined || isLast) running.delete(key);
-    else remember(changed, saved);
+    else remember(changed, saved, { before: record, head: plan.head });
     if (plan.erases === true) await store.scrub();
     return { isWritten: true };
   }
@@ -380,7 +404,7 @@ export function createInbox(options: InboxOptions): Inbox {
     },
     read,
     open: () => readOpen(indexes.openEvents),
-    openIn: (conversationId) => readOpen(indexes.openEventsIn(conversationId)),
+    openIn: (conversationId) => readOpen(indexes.openEventsIn(conversationId), conversationId),
   };
 }
 

@@ -25,11 +25,18 @@ export interface WritePlan {
 
 /** The part of a write that stores messages. */
 export interface LogPlan extends WritePlan {
+  /** The end of the log as this write makes it. */
+  readonly head?: Extract<Change, { kind: "set" }>;
   /** The ids of those that are not stored, because their ids are known or erased. */
   readonly refused: readonly string[];
 }
 
 interface PlanOptions {
+  /**
+   * The end of the log as it was read or written last, for messages that are new. Then nothing is read, and
+   * the write compares whether it is so.
+   */
+  readonly head?: Observed<Head> | undefined;
   readonly noted?: NotedWithMessage | undefined;
   /** The key of the turn that becomes the last one of the conversation. */
   readonly last?: string | undefined;
@@ -90,15 +97,17 @@ export function createLogPlanner(store: KeyValueStore, retentionMs: number | und
   return async function plan(
     conversationId: string,
     planned: readonly PlannedMessage[],
-    { noted = {}, last, conflicts }: PlanOptions,
+    { noted = {}, last, conflicts, head: given }: PlanOptions,
   ): Promise<LogPlan> {
-    const isNoted = noted.within !== undefined || noted.room !== undefined;
+    // Places are saved with the first message.
+    const isPlaced = noted.within !== undefined && (given?.value?.next ?? 0) === 0;
+    const isNoted = isPlaced || noted.room !== undefined;
     const headAt = entryAt.head(conversationId);
-    const found = await store.observeAll([
-      headAt,
-      ...planned.map(({ message }) => entryAt.messageId(conversationId, message.id)),
-      ...(isNoted ? [entryAt.settings(conversationId)] : []),
-    ]);
+    const idsAt = planned.map(({ message }) => entryAt.messageId(conversationId, message.id));
+    const isKnown = given !== undefined && !isNoted && conflicts === 0;
+    const found: readonly Observed<unknown>[] = isKnown
+      ? [given, ...idsAt.map((at) => ({ value: undefined, unchanged: at }))]
+      : await store.observeAll([headAt, ...idsAt, ...(isNoted ? [entryAt.settings(conversationId)] : [])]);
     for (const { damage } of found) if (damage !== undefined) throw damage;
     const head = found[0] as Observed<Head>;
     const ids = found.slice(1, 1 + planned.length) as readonly Observed<number>[];
@@ -140,6 +149,7 @@ export function createLogPlanner(store: KeyValueStore, retentionMs: number | und
     const isTouched = isGrown || last !== undefined;
     // A turn may have begun before anything of it was stored.
     const isFirst = isTouched && from === 0;
+    let changedHead: LogPlan["head"];
     if (isTouched) {
       const value: Head = {
         next: end,
@@ -147,7 +157,8 @@ export function createLogPlanner(store: KeyValueStore, retentionMs: number | und
         ...(last === undefined ? toLast(head.value) : { last }),
       };
       conditions.push(head.unchanged);
-      changes.push({ kind: "set", at: headAt, value, ttlMs: outlivingMs });
+      changedHead = { kind: "set", at: headAt, value, ttlMs: outlivingMs };
+      changes.push(changedHead);
     }
     const noting = settings && planSettings(conversationId, settings, noted, isFirst);
     if (noting !== undefined) {
@@ -157,7 +168,13 @@ export function createLogPlanner(store: KeyValueStore, retentionMs: number | und
       changes.push({ kind: "keep", at: entryAt.settings(conversationId), ttlMs: outlivingMs });
     // A conversation that was deleted meanwhile is not listed again by a turn that stores nothing.
     if (isGrown || isFirst) changes.push(...indexActivity(conversationId, systemClock.now()));
-    return { conditions, changes, refused, erases };
+    return {
+      conditions,
+      changes,
+      refused,
+      erases,
+      ...(changedHead === undefined ? {} : { head: changedHead }),
+    };
   };
 }
 

@@ -16,7 +16,7 @@ import {
   withoutWords,
 } from "./inbox-record.ts";
 import { type KeyValueStore, type Observed } from "./key-value.ts";
-import type { createLogPlanner, PlannedMessage, WritePlan } from "./log-plan.ts";
+import type { createLogPlanner, LogPlan, PlannedMessage, WritePlan } from "./log-plan.ts";
 import type { createQuestions } from "./questions.ts";
 import { entryAt } from "./keys.ts";
 
@@ -29,9 +29,12 @@ interface RunWritesOptions {
 }
 
 /** A write of an attempt. `changed` is the turn's record after it, which is stored with it. */
-interface PlannedWrite extends WritePlan {
+interface PlannedWrite extends WritePlan, Pick<LogPlan, "head"> {
   readonly changed?: TurnRecord;
 }
+
+/** How often the write has failed before, and the end of the log where that is known. */
+type Before = Pick<Parameters<ReturnType<typeof createLogPlanner>>[2], "conflicts" | "head">;
 
 const none: WritePlan = { conditions: [], changes: [] };
 
@@ -40,18 +43,18 @@ export function createRunWrites({ store, planLog, questions, retentionMs }: RunW
   async function planAsked(
     record: TurnRecord,
     { messages, noted }: Extract<RunWrite, { kind: "asked" }>,
-    conflicts: number,
+    before: Before,
   ): Promise<PlannedWrite> {
     const planned = messages.map((message): PlannedMessage => ({ message, over: () => message }));
     const isAsked = messages.some(({ inContext, room }) => inContext !== false && room === undefined);
     const plan = await planLog(storedIn(record.event), planned, {
       noted,
-      conflicts,
+      ...before,
       ...(isAsked ? { last: record.event.key } : {}),
     });
     const joined = planJoined(await findJoined(record), withoutWords);
     const changed = { ...next(record), event: withoutWords(record.event), isInLog: true } as const;
-    return { ...join(plan, joined), changed };
+    return { ...join(plan, joined), ...headOf(plan), changed };
   }
 
   async function planAddress(
@@ -68,7 +71,7 @@ export function createRunWrites({ store, planLog, questions, retentionMs }: RunW
   async function planEnd(
     record: TurnRecord,
     what: Extract<RunWrite, { kind: "end" }>,
-    conflicts: number,
+    before: Before,
   ): Promise<PlannedWrite> {
     const { end, answer, earlier = "erased", noted, toEdited } = what;
     const { event, turn } = record;
@@ -82,8 +85,8 @@ export function createRunWrites({ store, planLog, questions, retentionMs }: RunW
       return { message: now === undefined ? question : toEdited(question, now) };
     });
     if (answer !== undefined)
-      planned.push({ message: answer, over: (before) => questions.replacing(answer, before, earlier) });
-    const plan = await planLog(storedIn(event), planned, { noted, conflicts });
+      planned.push({ message: answer, over: (stored) => questions.replacing(answer, stored, earlier) });
+    const plan = await planLog(storedIn(event), planned, { noted, ...before });
     const joined = planJoined(others, withoutText);
     const changed: TurnRecord = {
       ...next(record, {
@@ -96,7 +99,7 @@ export function createRunWrites({ store, planLog, questions, retentionMs }: RunW
     };
     const edited = isEditedCall(event) ? await planEdited(event, toEdited) : none;
     const listed = { conditions: [], changes: list(event, orderOf(record)) };
-    return { ...join(plan, joined, edited, listed), changed };
+    return { ...join(plan, joined, edited, listed), ...headOf(plan), changed };
   }
 
   /** The new words of a call that was edited while it ran take the place of those in the log. */
@@ -160,14 +163,14 @@ export function createRunWrites({ store, planLog, questions, retentionMs }: RunW
     };
   }
 
-  return async function plan(record: TurnRecord, what: RunWrite, conflicts: number): Promise<PlannedWrite> {
+  return async function plan(record: TurnRecord, what: RunWrite, before: Before): Promise<PlannedWrite> {
     switch (what.kind) {
       case "asked":
-        return await planAsked(record, what, conflicts);
+        return await planAsked(record, what, before);
       case "address":
         return await planAddress(record, what);
       case "end":
-        return await planEnd(record, what, conflicts);
+        return await planEnd(record, what, before);
       case "close":
         return planClose(record, what.isRepeatable === true || record.turn.end?.canRetry === true);
       case "give-back":
@@ -189,6 +192,8 @@ function toGivenBack(record: TurnRecord): TurnRecord {
     ...(again === undefined ? {} : { again: { ...again, isCounted: true } }),
   });
 }
+
+const headOf = ({ head }: LogPlan): Pick<LogPlan, "head"> => (head === undefined ? {} : { head });
 
 const byKey = (event: IncomingEvent) => [event.key, event] as const;
 
