@@ -333,7 +333,7 @@ export function createInbox(options: InboxOptions): Inbox {
       running.delete(key);
       return { isWritten: false, ...(record === undefined ? {} : { record }) };
     }
-    // Of a later attempt there may be an answer.
+    // An earlier attempt may have stored an answer.
     const head = attempt === 1 ? heads.get(record) : undefined;
     const { changed, ...plan } = await planWrite(record, what, { conflicts, head });
     const ttlMs = what.kind === "close" ? keptMs(record, retentionMs) : "kept";

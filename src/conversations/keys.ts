@@ -1,3 +1,4 @@
+import { againReasons } from "../core/inbox.ts";
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { RollingSummary } from "../core/storage.ts";
@@ -141,7 +142,7 @@ const turn = z.object({
   openedAt: time,
   again: z.optional(
     z.object({
-      kind: z.enum(["retry", "confirm", "regenerate", "continue", "edit"]),
+      kind: z.enum(againReasons),
       model: text.optional(),
       isCounted: z.literal(true).optional(),
     }),

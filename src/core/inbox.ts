@@ -20,7 +20,8 @@ export type RecordState = "open" | "ending" | "over" | "joined" | "erased";
  * - `continue`: somebody asks for the rest of an answer that broke off.
  * - `edit`: its question was changed.
  */
-export type AgainReason = "retry" | "confirm" | "regenerate" | "continue" | "edit";
+export const againReasons = ["retry", "confirm", "regenerate", "continue", "edit"] as const;
+export type AgainReason = (typeof againReasons)[number];
 
 /** Why a turn is open again. */
 export interface Again {

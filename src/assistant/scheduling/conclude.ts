@@ -1,7 +1,7 @@
 import { toNotice } from "../../core/error-messages.ts";
 import { codeOf, isWorthRetrying } from "../../core/errors.ts";
 import type { IncomingEvent } from "../../core/events.ts";
-import type { Attempt, Inbox, InboxRecord, ResultKind, TurnEnd } from "../../core/inbox.ts";
+import type { AgainReason, Attempt, Inbox, InboxRecord, ResultKind, TurnEnd } from "../../core/inbox.ts";
 import { messageIds } from "../../core/message-ids.ts";
 import type { Reply } from "../../core/platform.ts";
 import type { AnswerDraft, Result } from "../../core/result.ts";
@@ -26,6 +26,22 @@ import { toOvertaken, toStopped, toWithdrawn } from "./active-turn.ts";
  * - `nothing`: its questions are gone, and nothing is stored.
  */
 export type EndWith = "answer" | "partial" | "words-less" | "failure" | "earlier" | "nothing";
+
+/**
+ * What a turn that runs again makes of the earlier answer. A new reason does not compile before that is
+ * decided.
+ * - `replaced`: the new one takes its place, and it stays where there is no new one.
+ * - `retried`: the same. Where it had failed, it stays with that failure.
+ * - `continued`: the two become one.
+ * - `outdated`: it may quote words that were edited away, and goes in any case.
+ */
+const earlierAnswers = {
+  retry: "retried",
+  confirm: "replaced",
+  regenerate: "replaced",
+  continue: "continued",
+  edit: "outdated",
+} as const satisfies Readonly<Record<AgainReason, "replaced" | "retried" | "continued" | "outdated">>;
 
 /** Whether words of an answer have arrived, and whether there is an earlier one that may stay. */
 export type Before = "neither" | "words" | "earlier" | "both";
@@ -219,11 +235,13 @@ function toDecided(
 ) {
   const { kind, error } = given;
   // An edited question has no earlier answer to keep.
-  const isKept = hasWords(earlier) && run.again?.kind !== "edit" && earlier?.attempt !== run.attempt;
+  const { again } = run;
+  const fate = again && earlierAnswers[again.kind];
+  const isKept = hasWords(earlier) && fate !== "outdated" && earlier?.attempt !== run.attempt;
   const arrived = hasWords(given.answer);
   const before: Before = isKept ? (arrived ? "both" : "earlier") : arrived ? "words" : "neither";
   // The words of a failed attempt stay with the failure of its Retry.
-  const stays = ends[kind][before] === "earlier" && run.again?.kind === "retry" ? earlier : undefined;
+  const stays = ends[kind][before] === "earlier" && fate === "retried" ? earlier : undefined;
   const isFailedAgain = kind !== "stopped" && kind !== "withdrawn" && stays?.failure !== undefined;
   const result = isFailedAgain ? { ...given, answer: toDraft(stays) } : given;
   const endWith: EndWith = isFailedAgain ? "partial" : ends[kind][before];
@@ -241,8 +259,8 @@ function toDecided(
   const answer = isAsked ? toStoredAnswer(run, result, endWith, why, now()) : undefined;
   const isGone = kind === "withdrawn";
   const questions = isGone ? [] : unaskedOf(run, result, why);
-  const keepsVersions = run.reply.showsVersions === true && run.again?.kind !== "edit";
-  const isSame = run.again?.kind === "continue" || isFailedAgain;
+  const keepsVersions = run.reply.showsVersions === true && fate !== "outdated";
+  const isSame = fate === "continued" || isFailedAgain;
   const how = isSame ? ("continued" as const) : ("version" as const);
   return {
     endWith,
