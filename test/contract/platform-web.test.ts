@@ -8,7 +8,7 @@ import { systemClock } from "../../src/support/clock.ts";
 import { createWebPlatform, type WebPlatform } from "../../src/platforms/web/platform.ts";
 import { allCommands } from "../support/commands.ts";
 import { silentLog } from "../support/silent-log.ts";
-import { fineGateway, firstEvent, plainSealer } from "../unit/platforms/web/page-server.ts";
+import { fineGateway, snapshotOf, plainSealer } from "../unit/platforms/web/page-server.ts";
 import { describePlatform } from "./platform.ts";
 import type { PlatformSubject, SentMessage } from "./platform-subject.ts";
 
@@ -73,8 +73,7 @@ async function open(): Promise<PlatformSubject> {
   async function items(): Promise<Item[]> {
     const all: Item[] = [];
     for (const id of conversations) {
-      const { data } = await firstEvent(host, `/api/conversations/${id}/events`);
-      all.push(...(data as { items: Item[] }).items);
+      all.push(...(await snapshotOf(host, `/api/conversations/${id}`)));
     }
     return all.filter(({ role }) => role === "assistant");
   }

@@ -1,3 +1,4 @@
+import type { ItemView } from "../../../src/platforms/web/views.ts";
 import { fixture } from "../../fixtures/fixtures.ts";
 import { allCommands } from "../../support/commands.ts";
 import { createManifest } from "../../../src/platforms/slack/install/manifest.ts";
@@ -5,7 +6,7 @@ import { soonAgain } from "../../simulators/discord/session-starts.ts";
 import { createDiscordSimulator } from "../../simulators/discord/simulator.ts";
 import { until } from "../../simulators/discord/until.ts";
 import { createSlackSimulator, type SlackSimulator } from "../../simulators/slack/simulator.ts";
-import { firstEvent } from "../../unit/platforms/web/page-server.ts";
+import { snapshotOf } from "../../unit/platforms/web/page-server.ts";
 import type { Step } from "./steps.ts";
 
 /** The file that people speak into. */
@@ -231,17 +232,9 @@ export function createPageSurface(): Surface {
   const conversation = "crashcrashcrashcrash";
   let url = "";
   let said = 0;
-  interface Item {
-    readonly id: string;
-    readonly role: string;
-    readonly text: string;
-    readonly notices: readonly string[];
-    readonly retryKey?: string;
-    readonly actions?: readonly { readonly kind: string; readonly key: string }[];
-  }
-  const answers = async (): Promise<Item[]> => {
-    const { data } = await firstEvent(new URL(url).host, `/api/conversations/${conversation}/events`);
-    return (data.items as Item[]).filter(({ role }) => role === "assistant");
+  const answers = async (): Promise<ItemView[]> => {
+    const items = await snapshotOf(new URL(url).host, `/api/conversations/${conversation}`);
+    return items.filter(({ role }) => role === "assistant");
   };
   const headers = () => ({ "content-type": "application/json", "x-parley": "1", origin: url });
   /** A message or an edit whose acknowledgement never came. */

@@ -1,12 +1,11 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type { ItemView } from "../../../src/platforms/web/views.ts";
 import { createManifest } from "../../../src/platforms/slack/install/manifest.ts";
 import { createDiscordSimulator } from "../../simulators/discord/simulator.ts";
 import { soonAgain } from "../../simulators/discord/session-starts.ts";
 import { until } from "../../simulators/discord/until.ts";
 import { createSlackSimulator } from "../../simulators/slack/simulator.ts";
 import { allCommands } from "../../support/commands.ts";
-import { firstEvent } from "../../unit/platforms/web/page-server.ts";
+import { snapshotOf } from "../../unit/platforms/web/page-server.ts";
 import { createLives, type Life } from "./life.ts";
 import type { DieAt } from "./steps.ts";
 
@@ -116,10 +115,7 @@ describe("a bot that dies while pictures are drawn again or changed on the page"
       [, url = ""] = /Page +on +(\S+)/.exec(life.lines) ?? [];
       return life;
     };
-    const items = async () => {
-      const { data } = await firstEvent(new URL(url).host, `/api/conversations/${conversation}/events`);
-      return data.items as ItemView[];
-    };
+    const items = () => snapshotOf(new URL(url).host, `/api/conversations/${conversation}`);
     const answers = async () => (await items()).filter(({ role }) => role === "assistant");
     const post = (path: string, body: unknown) =>
       fetch(`${url}/api/conversations/${conversation}/${path}`, {

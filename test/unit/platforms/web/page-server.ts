@@ -16,6 +16,7 @@ import type { SessionLimits } from "../../../../src/platforms/web/api-context.ts
 import { createWebPlatform, type WebPlatform } from "../../../../src/platforms/web/platform.ts";
 import { silentLog } from "../../../support/silent-log.ts";
 import type { ItemView, ListStateView, SnapshotView } from "../../../../src/platforms/web/views.ts";
+import { loadPageModule } from "./page-module.ts";
 import { createFakeReceiver, type FakeReceiver } from "./fake-receiver.ts";
 import { doNothing } from "../../../support/empty-result.ts";
 
@@ -225,11 +226,15 @@ export async function firstEvent(
   return (await following.until(() => true))[0]!;
 }
 
-/** Returns the items of a conversation as a page that connects gets them. */
+const { fromSnapshot } = await loadPageModule<{
+  readonly fromSnapshot: (snapshot: SnapshotView) => { readonly items: readonly ItemView[] };
+}>("thread-state");
+
+/** Returns the items of a conversation as a page that connects shows them. */
 export async function snapshotOf(host: string, path: string): Promise<readonly ItemView[]> {
   const first = await firstEvent(host, `${path}/events`);
   if (first.event !== "snapshot") throw new Error(`the stream began with ${first.event}`);
-  return (first.data as SnapshotView).items;
+  return fromSnapshot(first.data as SnapshotView).items;
 }
 
 function toEvent(block: string): PageEvent | undefined {
