@@ -50,6 +50,8 @@ export default defineConfig({
     "typescript/no-unsafe-return": "error",
     "typescript/no-unsafe-argument": "error",
     "typescript/no-unsafe-type-assertion": "off",
+    // The SDKs type numbers of their platforms as enums of several packages.
+    "typescript/no-unsafe-enum-assignment": "off",
     "unicorn/consistent-function-scoping": "off",
     "unicorn/no-array-sort": "off",
     "promise/always-return": "off",

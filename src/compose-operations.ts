@@ -53,6 +53,8 @@ export async function openConfiguredTracer(
     protocol: config.OTEL_EXPORTER_OTLP_PROTOCOL,
     headers: Object.fromEntries(config.OTEL_EXPORTER_OTLP_HEADERS.map((pair) => splitPair(pair))),
     serviceName: config.OTEL_SERVICE_NAME,
+    sampler: config.OTEL_TRACES_SAMPLER,
+    share: config.OTEL_TRACES_SAMPLER_ARG,
     version,
     log: log.child({ part: "tracing" }),
   });

@@ -293,7 +293,7 @@ const traces = {
     schema: httpUrl.optional(),
     description:
       "an OpenTelemetry collector (`http://localhost:4318`) that gets a trace of each turn; empty: none",
-    note: "It is without what people wrote. The OTEL_TRACES_SAMPLER, OTEL_RESOURCE_ATTRIBUTES, OTEL_BSP_… and further OTEL_EXPORTER_OTLP_… variables of OpenTelemetry's library work too.",
+    note: "It is without what people wrote. OTEL_RESOURCE_ATTRIBUTES and further OTEL_EXPORTER_OTLP_… variables of OpenTelemetry's library work too.",
     warn: sendsInTheClear("OTEL_EXPORTER_OTLP_HEADERS"),
   },
   OTEL_EXPORTER_OTLP_PROTOCOL: {
@@ -309,6 +309,23 @@ const traces = {
       .default([]),
     description: "headers for the collector, such as a key: `name=value`, separated by commas",
     isSecret: "pairs",
+  },
+  OTEL_TRACES_SAMPLER: {
+    schema: z
+      .enum([
+        "always_on",
+        "always_off",
+        "traceidratio",
+        "parentbased_always_on",
+        "parentbased_always_off",
+        "parentbased_traceidratio",
+      ])
+      .default("parentbased_always_on"),
+    description: "which traces are sent: OpenTelemetry's name, such as `parentbased_traceidratio`",
+  },
+  OTEL_TRACES_SAMPLER_ARG: {
+    schema: numberFrom(0, 1).default(1),
+    description: "the share of traces that `…traceidratio` sends: 0.1 is a tenth",
   },
   OTEL_SERVICE_NAME: { schema: text.default("parley"), description: "the service's name in traces" },
 } as const satisfies Settings;

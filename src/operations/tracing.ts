@@ -1,16 +1,26 @@
 import { hostname } from "node:os";
 import type * as Otel from "@opentelemetry/api";
+import type * as Sdk from "@opentelemetry/sdk-trace";
 import { codeOf } from "../core/errors.ts";
 import type { Log, Span, SpanFields, SpanStart, Tracer } from "../core/telemetry.ts";
 import { inTime } from "../support/clock.ts";
 
-/** Where traces are sent. The OpenTelemetry SDK reads its other `OTEL_…` variables by itself. */
+type SamplerName =
+  | "always_on"
+  | "always_off"
+  | "traceidratio"
+  | `parentbased_${"always_on" | "always_off" | "traceidratio"}`;
+
+/** Where traces are sent, and which. */
 interface TracingOptions {
   /** The collector's full address for traces. */
   readonly url: string;
   readonly protocol: "http/protobuf" | "http/json";
   readonly headers: Readonly<Record<string, string>>;
   readonly serviceName: string;
+  readonly sampler: SamplerName;
+  /** The share of traces that are sent where the sampler asks for one, from 0 to 1. */
+  readonly share: number;
   readonly version: string;
   readonly log: Log;
 }
@@ -19,6 +29,15 @@ interface TracingOptions {
 interface OpenTracer extends Tracer {
   /** Sends what is left, for at most two seconds. It never rejects. */
   close(): Promise<void>;
+}
+
+/** Creates the sampler that `OTEL_TRACES_SAMPLER` names. `share`, from 0 to 1, is its argument. */
+export function createSampler(sdk: typeof Sdk, name: SamplerName, share: number): Sdk.Sampler {
+  if (name === "always_on") return new sdk.AlwaysOnSampler();
+  if (name === "always_off") return new sdk.AlwaysOffSampler();
+  if (name === "traceidratio") return new sdk.TraceIdRatioBasedSampler(share);
+  const root = name.slice("parentbased_".length) as SamplerName;
+  return new sdk.ParentBasedSampler({ root: createSampler(sdk, root, share) });
 }
 
 /** This is part of the time that a service manager gives a process to stop. */
@@ -31,7 +50,7 @@ const closeMs = 2000;
 export async function openTracer(options: TracingOptions): Promise<OpenTracer> {
   const [api, sdk, resources, { OTLPTraceExporter }] = await Promise.all([
     import("@opentelemetry/api"),
-    import("@opentelemetry/sdk-trace-base"),
+    import("@opentelemetry/sdk-trace"),
     import("@opentelemetry/resources"),
     options.protocol === "http/json"
       ? import("@opentelemetry/exporter-trace-otlp-http")
@@ -47,13 +66,11 @@ export async function openTracer(options: TracingOptions): Promise<OpenTracer> {
     "service.instance.id": `${hostname()}:${process.pid}`,
   });
   const fromEnvironment = resources.detectResources({ detectors: [resources.envDetector] });
-  const provider = new sdk.BasicTracerProvider({
+  const exporter = new OTLPTraceExporter({ url: options.url, headers: { ...options.headers } });
+  const provider = new sdk.TracerProvider({
     resource: resources.defaultResource().merge(fromEnvironment).merge(own),
-    spanProcessors: [
-      new sdk.BatchSpanProcessor(
-        new OTLPTraceExporter({ url: options.url, headers: { ...options.headers } }),
-      ),
-    ],
+    spanProcessors: [new sdk.BatchSpanProcessor({ exporter })],
+    sampler: createSampler(sdk, options.sampler, options.share),
   });
   const tracer = provider.getTracer("parley", options.version);
   const spans = new WeakMap<Span, Otel.Span>();
