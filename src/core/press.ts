@@ -38,7 +38,7 @@ const hasHeard = (answer: AnswerFacts): boolean =>
 
 /**
  * The buttons of replies, in the order in which they are shown. A button needs this table and the handler of
- * its kind in `assistant/actions/press.ts`.
+ * its kind in `assistant/actions/take-press.ts`.
  */
 export const replyButtons = {
   /** Ends an answer that is growing and keeps its text. No stored answer has this button. */
