@@ -125,6 +125,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
     async function killAndRestart(shard: Shard): Promise<void> {
       const outage = { shard: shard.id, from: performance.now(), to: Infinity };
       outages.push(outage);
+      const sessions = discord.gateway.counts.identify;
       shard.parley.process.kill("SIGKILL");
       await shard.parley.ended;
       log(`shard ${shard.id} was killed`);
@@ -132,6 +133,8 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
       shard.parley = await launch(shard.id);
       shard.samples = [];
       shard.startedAt = performance.now();
+      // The killed process has the shard until its lease ends, and commands fail until then (docs/operations.md).
+      await untilTrue(() => discord.gateway.counts.identify > sessions, 20_000);
       outage.to = performance.now();
       log(`shard ${shard.id} is back after ${Math.round((outage.to - outage.from) / 1000)} s`);
     }
