@@ -2,13 +2,7 @@ import { right, warning, type Finding } from "../core/checks.ts";
 import type { Clock } from "../core/clock.ts";
 import { ParleyError } from "../core/errors.ts";
 import type { Log } from "../core/telemetry.ts";
-import type { Space } from "./keys.ts";
-
-/** The address of an entry. `key` is case-sensitive, and may hold any Unicode but NUL. */
-export interface EntryAddress {
-  readonly space: Space;
-  readonly key: string;
-}
+import type { EntryAddress, Space } from "./keys.ts";
 
 /**
  * What must be true for a write. By default the entry must be absent, with `mustExist` it must exist, and

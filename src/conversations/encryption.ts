@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:
 import { crc32 } from "node:zlib";
 import { ParleyError } from "../core/errors.ts";
 import type { Sealer } from "../core/platform-module.ts";
-import type { EntryAddress } from "./backend.ts";
+import type { EntryAddress } from "./keys.ts";
 
 /**
  * Encryption at rest of entries and blob files. Without keys nothing is encrypted, entries have a checksum,

@@ -7,7 +7,6 @@ import { systemClock } from "../support/clock.ts";
 import { nextPiece } from "../support/pieces.ts";
 import type { KeyedQueue } from "../support/queues.ts";
 import {
-  type EntryAddress,
   type Backend,
   type BackendChange,
   type IndexChange,
@@ -19,7 +18,7 @@ import {
   type WriteCondition,
 } from "./backend.ts";
 import { createEncryption, type Encryption } from "./encryption.ts";
-import { type Space, spaces, entryAt, isStored } from "./keys.ts";
+import { type EntryAddress, type Space, spaces, entryAt, isStored } from "./keys.ts";
 
 /**
  * A step of an atomic write before Keyv has encoded its value. Without `ttlMs` it does not expire, and with

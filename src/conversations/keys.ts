@@ -2,7 +2,6 @@ import { againReasons } from "../core/inbox.ts";
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { RollingSummary } from "../core/storage.ts";
-import type { EntryAddress } from "./backend.ts";
 
 const text = z.string();
 const number = z.number();
@@ -296,6 +295,12 @@ export type StoredSummary = Readonly<z.infer<typeof stored.summary.shape>> & Rol
 
 /** A space of the store. */
 export type Space = keyof typeof stored;
+
+/** The address of an entry. `key` is case-sensitive, and may hold any Unicode but NUL. */
+export interface EntryAddress {
+  readonly space: Space;
+  readonly key: string;
+}
 
 /** All spaces. */
 export const spaces = Object.keys(stored) as readonly Space[];

@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import {
-  type EntryAddress,
   type BackendChange,
   type IndexChange,
   type IndexMember,
@@ -9,6 +8,7 @@ import {
   type ScoreLimit,
   type WriteCondition,
 } from "../backend.ts";
+import type { EntryAddress } from "../keys.ts";
 
 /** Applies changes with the keys after KEYS[keyAt] and arguments from ARGV[arg]. */
 const applyChanges = `

@@ -1,7 +1,6 @@
 import {
   type Backend,
   type BackendChange,
-  type EntryAddress,
   type IndexMember,
   type PassedLimit,
   type Resolves,
@@ -9,7 +8,7 @@ import {
   type WriteCondition,
 } from "../backend.ts";
 import { createStatements, type SqlDialect, type SqlTable, type Statement } from "./statements.ts";
-import { countedPrefix } from "../keys.ts";
+import { type EntryAddress, countedPrefix } from "../keys.ts";
 
 /** The values of a statement's parameters, or of the columns of a result. */
 export type SqlRow = readonly unknown[];

@@ -3,7 +3,7 @@ import { ParleyError } from "../../core/errors.ts";
 import { systemClock } from "../../support/clock.ts";
 import type { BackendOptions } from "../backend.ts";
 import { withinDeadline } from "../server-store.ts";
-import { parsePostgresUrl, type PostgresUrl } from "./postgres-store.ts";
+import { parsePostgresUrl, type PostgresUrl } from "./postgres-url.ts";
 
 /** A bounded pool of connections, which replaces lost ones. */
 export interface PostgresConnection {

@@ -9,12 +9,12 @@ import {
   absentStore,
   type Backend,
   type BackendOptions,
-  type EntryAddress,
   type RestoredStore,
   type WriteCounts,
   raisesVersion,
   reportVersion,
 } from "../backend.ts";
+import type { EntryAddress } from "../keys.ts";
 import { createSqlEngine, type Outcome, type SqlRow, type SqlWrite, type Step } from "./engine.ts";
 import { createTables, type SqlDialect, type Statement } from "./statements.ts";
 import { createWriteQueue } from "./write-queue.ts";

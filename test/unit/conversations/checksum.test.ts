@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { addChecksum, checkChecksum } from "../../../src/conversations/encryption.ts";
 import { createKeyValueStore } from "../../../src/conversations/key-value.ts";
-import type { Backend, EntryAddress } from "../../../src/conversations/backend.ts";
+import type { Backend } from "../../../src/conversations/backend.ts";
+import type { EntryAddress } from "../../../src/conversations/keys.ts";
 
 const at = { space: "record", key: "k" } as const;
 const text = '{"value":{"name":"Ann","count":12}}';

@@ -3,7 +3,7 @@ import pg from "pg";
 import { createClient } from "redis";
 import { describe, expect, it } from "vitest";
 import { backendOf, dataFolderOf, storeUrlProblem } from "../../../src/conversations/backends.ts";
-import { parsePostgresUrl } from "../../../src/conversations/sql/postgres-store.ts";
+import { parsePostgresUrl } from "../../../src/conversations/sql/postgres-url.ts";
 import { isParleyError } from "../../../src/core/errors.ts";
 
 /** These are printed with the shrunk example when a property fails. */

@@ -1,11 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { parsePostgresUrl, postgresStore } from "../../../../src/conversations/sql/postgres-store.ts";
+import { postgresStore } from "../../../../src/conversations/sql/postgres-store.ts";
+import { parsePostgresUrl } from "../../../../src/conversations/sql/postgres-url.ts";
 
 describe("a Postgres URL", () => {
   it("names the schema and the number of connections, which the driver does not see", () => {
     expect(parsePostgresUrl("postgres://u:p@host:5433/db?schema=bots&pool_max=4&application_name=x")).toEqual(
       {
         connectionString: "postgres://u:p@host:5433/db?application_name=x",
+        host: "host",
         schema: "bots",
         maxConnections: 4,
         tls: "prefer",
