@@ -4,7 +4,7 @@ import { parseCommandLine } from "../../src/core/command.ts";
 import { resolveInput } from "../../src/core/command-input.ts";
 import { actionLabel, goneNotice, toNotice } from "../../src/core/error-messages.ts";
 import type { IncomingEvent, IncomingMessage } from "../../src/core/events.ts";
-import type { Receiver } from "../../src/core/platform.ts";
+import type { Receiver } from "../../src/core/receiver.ts";
 import type { Press, PressKind, PressResult } from "../../src/core/press.ts";
 import { unknownCommand } from "../../src/support/text.ts";
 import { unlessMissing } from "../../src/support/unless-missing.ts";

@@ -2,7 +2,8 @@ import { mkdir, readdir, readFile, rename, stat, writeFile } from "node:fs/promi
 import path from "node:path";
 import { ParleyError } from "../../src/core/errors.ts";
 import type { Attachment, Json, ReplyAddress } from "../../src/core/events.ts";
-import type { DownloadOptions, ReplyFile } from "../../src/core/platform.ts";
+import type { DownloadOptions } from "../../src/core/platform.ts";
+import type { ReplyFile } from "../../src/core/reply.ts";
 import { unlessMissing } from "../../src/support/unless-missing.ts";
 import { parseAddress, textOf } from "./folder-address.ts";
 import { fileHash } from "../../src/platforms/delivery/message-plan.ts";

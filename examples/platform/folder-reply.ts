@@ -2,7 +2,7 @@ import { rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { showFiles } from "./folder-files.ts";
 import type { Json, ReplyAddress } from "../../src/core/events.ts";
-import type { Reply, ReplyHooks } from "../../src/core/platform.ts";
+import type { Reply, ReplyHooks } from "../../src/core/reply.ts";
 import type { ShownSource } from "../../src/core/sources.ts";
 import { createEditingReply } from "../../src/platforms/delivery/editing-reply.ts";
 import {

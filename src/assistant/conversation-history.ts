@@ -1,7 +1,7 @@
 import type { Asker } from "../core/access.ts";
 import type { Inbox } from "../core/inbox.ts";
 import { messageIds } from "../core/message-ids.ts";
-import type { ConversationHistory, OpenQuestion } from "../core/platform.ts";
+import type { ConversationHistory, OpenQuestion } from "../core/receiver.ts";
 import type { Archive, ConversationLists, ConversationQueue, Conversations } from "../core/storage.ts";
 import { createBranch } from "./actions/branch.ts";
 import { toShownMessages } from "./turn/stored-messages.ts";

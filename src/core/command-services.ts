@@ -4,7 +4,7 @@ import type { Attachment } from "./events.ts";
 import type { FinishReason, Model, ModelOperation } from "./gateway.ts";
 import type { FormOffer } from "./press.ts";
 import type { Layer, SettingGroup, SettingName } from "./layered-settings.ts";
-import type { ReplyFile } from "./platform.ts";
+import type { ReplyFile } from "./reply.ts";
 import type { Result } from "./result.ts";
 import type { BudgetState, UsageRow } from "./spending.ts";
 import type { ErasureReport } from "./storage.ts";

@@ -1,6 +1,6 @@
 import type { CommandCall } from "./events.ts";
 import type { AnswerSource, ModelOperation } from "./gateway.ts";
-import type { ReplyFile } from "./platform.ts";
+import type { ReplyFile } from "./reply.ts";
 import type { StoredMessage } from "./storage.ts";
 import type { Choice, Layer, SettingGroup } from "./layered-settings.ts";
 

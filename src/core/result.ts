@@ -1,5 +1,5 @@
 import type { ResultKind } from "./inbox.ts";
-import type { ReplyEnding } from "./platform.ts";
+import type { ReplyEnding } from "./reply.ts";
 import type { StoredMessage } from "./storage.ts";
 
 /** What is stored of an answer, before its end says how it is stored. */

@@ -1,7 +1,8 @@
 import { isParleyError } from "../core/errors.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Log, Meter } from "../core/telemetry.ts";
-import type { ConversationHistory, Platform, Receiver } from "../core/platform.ts";
+import type { Platform } from "../core/platform.ts";
+import type { ConversationHistory, Receiver } from "../core/receiver.ts";
 import { backoffMs, retry, backoffs } from "../support/retry.ts";
 
 /** How often the connection is looked at, in milliseconds, to count reconnects. */

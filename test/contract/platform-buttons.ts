@@ -1,7 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../src/core/errors.ts";
 import type { IncomingEvent } from "../../src/core/events.ts";
-import type { Platform, Reply } from "../../src/core/platform.ts";
+import type { Platform } from "../../src/core/platform.ts";
+import type { Reply } from "../../src/core/reply.ts";
 import type { RecordingReceiver } from "../support/recording-receiver.ts";
 import type { PlatformSubject } from "./platform-subject.ts";
 

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../src/core/errors.ts";
 import type { Attachment, IncomingEvent, ReplyAddress } from "../../src/core/events.ts";
-import type { Platform, Reply } from "../../src/core/platform.ts";
+import type { Platform } from "../../src/core/platform.ts";
+import type { Reply } from "../../src/core/reply.ts";
 import { createRecordingReceiver, type RecordingReceiver } from "../support/recording-receiver.ts";
 import { describeAnswerButtons } from "./platform-buttons.ts";
 import type { PersonFile, PlatformSubject, PlatformTraits, Surface } from "./platform-subject.ts";

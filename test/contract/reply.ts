@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../src/core/errors.ts";
-import type { Reply, ReplyFile, ReplyHooks } from "../../src/core/platform.ts";
+import type { Reply, ReplyFile, ReplyHooks } from "../../src/core/reply.ts";
 import type { ReplyAction } from "../../src/core/press.ts";
 import type { ReplyAddress } from "../../src/core/events.ts";
 

@@ -1,4 +1,4 @@
-import type { PersonOverview } from "../../src/core/platform.ts";
+import type { PersonOverview } from "../../src/core/receiver.ts";
 
 /** The overview of a person who has used and set nothing. */
 export const emptyOverview: PersonOverview = {

@@ -11,7 +11,8 @@ import type {
   TranscriptionRequest,
   ModelPrice,
 } from "../../src/core/gateway.ts";
-import type { ConfirmButton, Platform, Reply, ReplyFailure, ReplyFile } from "../../src/core/platform.ts";
+import type { Platform } from "../../src/core/platform.ts";
+import type { ConfirmButton, Reply, ReplyFailure, ReplyFile } from "../../src/core/reply.ts";
 import type { Log } from "../../src/core/telemetry.ts";
 
 export const silentLog: Log = {

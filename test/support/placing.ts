@@ -1,7 +1,7 @@
 import { place } from "../../src/assistant/scheduling/place-message.ts";
 import type { IncomingEvent } from "../../src/core/events.ts";
 import type { MessageFacts, Placement } from "../../src/core/placement.ts";
-import type { PlaceSettings } from "../../src/core/platform.ts";
+import type { PlaceSettings } from "../../src/core/receiver.ts";
 
 /** What a receiver without a store knows of the places of messages. */
 interface Known {

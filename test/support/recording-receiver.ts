@@ -2,7 +2,7 @@ import { placeBy } from "./placing.ts";
 import type { Actor } from "../../src/core/access.ts";
 import type { IncomingEvent } from "../../src/core/events.ts";
 import type { PressResult } from "../../src/core/press.ts";
-import type { ConversationHistory, EditedMessage, PlaceSettings, Receiver } from "../../src/core/platform.ts";
+import type { ConversationHistory, EditedMessage, PlaceSettings, Receiver } from "../../src/core/receiver.ts";
 import { emptyOverview } from "./empty-overview.ts";
 import { type FakeForms, noForms, pressForm } from "./no-forms.ts";
 

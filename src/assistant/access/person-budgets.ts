@@ -1,7 +1,8 @@
 import type { Actor, Asker } from "../../core/access.ts";
 import { budgetNotice } from "../../core/error-messages.ts";
 import type { ReplyAddress } from "../../core/events.ts";
-import type { PersonOverview, Receiver, Platform } from "../../core/platform.ts";
+import type { Platform } from "../../core/platform.ts";
+import type { PersonOverview, Receiver } from "../../core/receiver.ts";
 import type { SpendingLedger, BudgetState } from "../../core/spending.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { toUtcDay } from "../../support/clock.ts";

@@ -1,6 +1,6 @@
 import { toAsked } from "../../core/command-input.ts";
 import type { Actor, Asker } from "../../core/access.ts";
-import type { BranchOutcome, BranchRequest } from "../../core/platform.ts";
+import type { BranchOutcome, BranchRequest } from "../../core/receiver.ts";
 import type { IncomingMessage, PictureRef } from "../../core/events.ts";
 import type { Inbox } from "../../core/inbox.ts";
 import {

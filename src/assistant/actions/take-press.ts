@@ -9,7 +9,8 @@ import {
   type PressKind,
   type PressResult,
 } from "../../core/press.ts";
-import type { Receiver, ReplyFile } from "../../core/platform.ts";
+import type { Receiver } from "../../core/receiver.ts";
+import type { ReplyFile } from "../../core/reply.ts";
 import type { Conversations, Rating, StoredMessage } from "../../core/storage.ts";
 import type { Meter } from "../../core/telemetry.ts";
 import { createKeyedQueue } from "../../support/queues.ts";

@@ -1,6 +1,6 @@
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { InboxRecord } from "../../core/inbox.ts";
-import type { Reply } from "../../core/platform.ts";
+import type { Reply } from "../../core/reply.ts";
 
 /** An attempt that runs in this process. */
 export interface ActiveTurn {

@@ -3,7 +3,7 @@ import { codeOf, isWorthRetrying } from "../../core/errors.ts";
 import type { IncomingEvent } from "../../core/events.ts";
 import type { AgainReason, Attempt, Inbox, InboxRecord, ResultKind, TurnEnd } from "../../core/inbox.ts";
 import { messageIds } from "../../core/message-ids.ts";
-import type { Reply } from "../../core/platform.ts";
+import type { Reply } from "../../core/reply.ts";
 import type { AnswerDraft, Result } from "../../core/result.ts";
 import { toShownEnd } from "../../core/shown-end.ts";
 import type { Archive, Conversations, StoredMessage } from "../../core/storage.ts";

@@ -10,7 +10,7 @@ import {
 } from "../../core/events.ts";
 import type { Inbox, InboxRecord } from "../../core/inbox.ts";
 import { messageIds } from "../../core/message-ids.ts";
-import type { Deletion, EditedMessage, MessageContent, Receiver } from "../../core/platform.ts";
+import type { Deletion, EditedMessage, MessageContent, Receiver } from "../../core/receiver.ts";
 import type { SpendingLedger } from "../../core/spending.ts";
 import type { Archive, ConversationQueue, Conversations, StoredMessage } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";

@@ -1,6 +1,7 @@
 import { storedIn, type ReplyAddress } from "../../core/events.ts";
 import type { Begun } from "../../core/inbox.ts";
-import type { Platform, Reply, ReplyHooks } from "../../core/platform.ts";
+import type { Platform } from "../../core/platform.ts";
+import type { Reply, ReplyHooks } from "../../core/reply.ts";
 import { toStopAction } from "../../core/press.ts";
 import { currentTurn, noSpan } from "../../core/telemetry.ts";
 import { currentLanguage, inLanguage } from "../../words/translate.ts";

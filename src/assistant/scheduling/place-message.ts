@@ -1,6 +1,6 @@
 import { isAnswered, saysSomething, type AnswerRule, type SaidBefore } from "../../core/addressee.ts";
 import type { Aside, MessageFacts, Placement } from "../../core/placement.ts";
-import type { Receiver } from "../../core/platform.ts";
+import type { Receiver } from "../../core/receiver.ts";
 import type { ConversationSettings, StoredMessage } from "../../core/storage.ts";
 import { writersOf } from "../settings/conversation-writers.ts";
 import type { ThreadRules, ThreadState } from "../settings/thread-rules.ts";

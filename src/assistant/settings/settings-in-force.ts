@@ -11,7 +11,8 @@ import {
   type LayeredValues,
 } from "../../core/layered-settings.ts";
 import type { Inbox } from "../../core/inbox.ts";
-import type { PersonOverview, Platform } from "../../core/platform.ts";
+import type { Platform } from "../../core/platform.ts";
+import type { PersonOverview } from "../../core/receiver.ts";
 import type { Conversations, ConversationSettings } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { LayeredModelChoice, ModelChoice } from "../turn/model-choice.ts";

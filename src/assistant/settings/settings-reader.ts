@@ -17,7 +17,7 @@ import { ParleyError, isParleyError } from "../../core/errors.ts";
 import type { Author, Origin } from "../../core/events.ts";
 import { translate } from "../../words/translate.ts";
 import type { Language } from "../../words/languages.ts";
-import type { PlaceSettings } from "../../core/platform.ts";
+import type { PlaceSettings } from "../../core/receiver.ts";
 import { toRoleBudget, automaticLanguage } from "../../core/setting-values.ts";
 import type { Budget, PlaceBudgets } from "../../core/spending.ts";
 import { toBudgets } from "../access/budgets.ts";

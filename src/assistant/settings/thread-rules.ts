@@ -1,7 +1,7 @@
 import type { AnswerRule, AnswerTo } from "../../core/addressee.ts";
 import type { Inbox } from "../../core/inbox.ts";
 import type { Place } from "../../core/placement.ts";
-import type { PlaceSettings } from "../../core/platform.ts";
+import type { PlaceSettings } from "../../core/receiver.ts";
 import type { Conversations, ConversationSettings, StoredMessage } from "../../core/storage.ts";
 import { lastMessagesIn } from "./conversation-writers.ts";
 

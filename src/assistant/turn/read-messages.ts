@@ -1,5 +1,5 @@
 import type { Attachment, EditedContent, IncomingMessage } from "../../core/events.ts";
-import type { ReplyFile } from "../../core/platform.ts";
+import type { ReplyFile } from "../../core/reply.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
 import { messageIds } from "../../core/message-ids.ts";
 import type { ConversationSettings, MessagePart, StoredMessage } from "../../core/storage.ts";

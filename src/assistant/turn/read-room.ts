@@ -4,7 +4,8 @@ import type { Clock } from "../../core/clock.ts";
 import { roomFailureNotice, roomFilesNotice } from "../../core/error-messages.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Attachment, ReplyAddress } from "../../core/events.ts";
-import type { Platform, Reply } from "../../core/platform.ts";
+import type { Platform } from "../../core/platform.ts";
+import type { Reply } from "../../core/reply.ts";
 import type { ReceiptCall } from "../../core/receipt.ts";
 import type { RoomMessage, RoomReading, RoomResult, RoomState } from "../../core/room.ts";
 import type {

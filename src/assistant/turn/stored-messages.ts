@@ -1,5 +1,5 @@
 import type { FixedWords, PictureRef } from "../../core/events.ts";
-import type { ReplyEnding, Reply, ReplyFile } from "../../core/platform.ts";
+import type { ReplyEnding, Reply, ReplyFile } from "../../core/reply.ts";
 import { actionsOf } from "../../core/press.ts";
 import type { RoomState } from "../../core/room.ts";
 import {

@@ -1,6 +1,6 @@
 import type { CancelTimer, Clock } from "../../core/clock.ts";
 import type { ChatEvent, ChatRequest, Gateway, GeneratedImage } from "../../core/gateway.ts";
-import type { Reply } from "../../core/platform.ts";
+import type { Reply } from "../../core/reply.ts";
 import type { Conversations, MessagePart, StoredCall } from "../../core/storage.ts";
 import { currentTurn, inTurn, type Span, type Tracer } from "../../core/telemetry.ts";
 import { createDirectionBalance } from "../../support/writing-direction.ts";

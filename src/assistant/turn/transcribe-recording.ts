@@ -3,7 +3,7 @@ import { toNotice } from "../../core/error-messages.ts";
 import { isParleyError, isRefusal, isWorthRetrying, ParleyError } from "../../core/errors.ts";
 import type { IncomingEvent } from "../../core/events.ts";
 import type { TimedWords, TranscriptionAnswer, TranscriptionRequest } from "../../core/gateway.ts";
-import type { Reply, ReplyFile } from "../../core/platform.ts";
+import type { Reply, ReplyFile } from "../../core/reply.ts";
 import type { Conversations, StoredMessage } from "../../core/storage.ts";
 import { type RecordingPart, halveWav } from "../../media/recordings/cut-into-parts.ts";
 import { cutLimits, cutRecording, type CutOutcome } from "../../media/recordings/cut-recording.ts";

@@ -1,5 +1,5 @@
 import type { TimedWords } from "../../core/gateway.ts";
-import type { ReplyFile } from "../../core/platform.ts";
+import type { ReplyFile } from "../../core/reply.ts";
 import type { WordTime } from "../../core/storage.ts";
 import { nextPiece } from "../../support/pieces.ts";
 import { translate } from "../../words/translate.ts";

@@ -5,7 +5,8 @@ import { isParleyError } from "../../core/errors.ts";
 import type { IncomingMessage } from "../../core/events.ts";
 import type { Gateway, ModelOperation, Usage } from "../../core/gateway.ts";
 import type { Again } from "../../core/inbox.ts";
-import type { Platform, Reply } from "../../core/platform.ts";
+import type { Platform } from "../../core/platform.ts";
+import type { Reply } from "../../core/reply.ts";
 import type { SpendingLedger } from "../../core/spending.ts";
 import type {
   Archive,

@@ -1,7 +1,7 @@
 import type { CancelTimer, Clock } from "../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../core/errors.ts";
 import type { Json } from "../../core/events.ts";
-import type { ReplyFile, Reply } from "../../core/platform.ts";
+import type { ReplyFile, Reply } from "../../core/reply.ts";
 import type { ReplyAction } from "../../core/press.ts";
 import type { Log } from "../../core/telemetry.ts";
 import { systemClock } from "../../support/clock.ts";

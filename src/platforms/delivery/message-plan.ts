@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Json } from "../../core/events.ts";
 import type { AnswerSource } from "../../core/gateway.ts";
 import type { FormOffer, ReplyAction } from "../../core/press.ts";
-import type { ReplyFile, ConfirmButton } from "../../core/platform.ts";
+import type { ReplyFile, ConfirmButton } from "../../core/reply.ts";
 import { toShownSources, type ShownSource } from "../../core/sources.ts";
 import { translate } from "../../words/translate.ts";
 import type { Urgency } from "./limits.ts";

@@ -1,4 +1,4 @@
-import type { ReplyContent } from "../../core/platform.ts";
+import type { ReplyContent } from "../../core/reply.ts";
 import { parseFence, readFenceLine, type Fence, quoteOf } from "../../support/markdown-fences.ts";
 
 /** Options of {@link splitMarkdown}. */

@@ -2,7 +2,7 @@ import type { App, AuthorizeResult, Context, ViewSubmitAction } from "@slack/bol
 import type { Clock } from "../../core/clock.ts";
 import type { Command } from "../../core/command.ts";
 import { isRefusal } from "../../core/errors.ts";
-import type { ConversationHistory, Receiver } from "../../core/platform.ts";
+import type { ConversationHistory, Receiver } from "../../core/receiver.ts";
 import type { Log } from "../../core/telemetry.ts";
 import type { Recent } from "../../support/recent.ts";
 import { toConversationId } from "./address.ts";

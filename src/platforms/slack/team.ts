@@ -1,7 +1,8 @@
 import type { Clock } from "../../core/clock.ts";
 import { ParleyError } from "../../core/errors.ts";
 import type { Command } from "../../core/command.ts";
-import type { ConversationHistory, Receiver, DeliveryState } from "../../core/platform.ts";
+import type { DeliveryState } from "../../core/platform.ts";
+import type { ConversationHistory, Receiver } from "../../core/receiver.ts";
 import type { Log, Meter } from "../../core/telemetry.ts";
 import { type SlackAddress, parseAddress, teamOfAddress } from "./address.ts";
 import { createAppHome } from "./press/app-home.ts";

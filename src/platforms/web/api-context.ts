@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { z } from "zod";
 import type { Command } from "../../core/command.ts";
 import type { PlatformDependencies, RequestTarget } from "../../core/platform-module.ts";
-import type { ConversationHistory, Receiver } from "../../core/platform.ts";
+import type { ConversationHistory, Receiver } from "../../core/receiver.ts";
 import { pageIdPattern } from "./address.ts";
 import type { createConversationViews } from "./conversation-views.ts";
 import type { Feeds } from "./feed.ts";

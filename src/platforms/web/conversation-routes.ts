@@ -3,7 +3,7 @@ import { pipeline } from "node:stream/promises";
 import { z } from "zod";
 import { parseCommandLine } from "../../core/command.ts";
 import type { IncomingEvent } from "../../core/events.ts";
-import type { OpenQuestion } from "../../core/platform.ts";
+import type { OpenQuestion } from "../../core/receiver.ts";
 import type { ExportedFile } from "../../core/storage.ts";
 import { toZip } from "../../media/zip.ts";
 import { systemClock } from "../../support/clock.ts";

@@ -1,7 +1,7 @@
 import { toCommandLine } from "../../core/command-input.ts";
 import type { Command } from "../../core/command.ts";
 import type { Attachment, IncomingEvent } from "../../core/events.ts";
-import type { ConversationHistory, EndedTurn } from "../../core/platform.ts";
+import type { ConversationHistory, EndedTurn } from "../../core/receiver.ts";
 import { ratingBy } from "../../core/raters.ts";
 import type { StoredMessage } from "../../core/storage.ts";
 import type { Log } from "../../core/telemetry.ts";

@@ -1,6 +1,6 @@
 import { parseCommandLine } from "../../core/command.ts";
 import type { AnswerSource } from "../../core/gateway.ts";
-import type { EndedTurn } from "../../core/platform.ts";
+import type { EndedTurn } from "../../core/receiver.ts";
 import { actionsOf } from "../../core/press.ts";
 import type { Receipt } from "../../core/receipt.ts";
 import { toShownEnd } from "../../core/shown-end.ts";

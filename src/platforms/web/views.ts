@@ -1,7 +1,7 @@
 import type { Form, ReplyAction } from "../../core/press.ts";
 import type { ModelOperation } from "../../core/gateway.ts";
 import type { ShownSource } from "../../core/sources.ts";
-import type { ConfirmButton, StatusOptions } from "../../core/platform.ts";
+import type { ConfirmButton, StatusOptions } from "../../core/reply.ts";
 import type { ExcerptPart, Rating } from "../../core/storage.ts";
 
 /** A file of a message on the page. `url` is relative to this server, except for a link. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ParleyError, type ErrorCode } from "../../../src/core/errors.ts";
-import type { ConversationHistory, Platform, Receiver } from "../../../src/core/platform.ts";
+import type { Platform } from "../../../src/core/platform.ts";
+import type { ConversationHistory, Receiver } from "../../../src/core/receiver.ts";
 import { keepConnected, type Link } from "../../../src/operations/keep-connected.ts";
 import { createFakePlatform } from "../../support/fakes.ts";
 import { createManualClock } from "../../support/manual-clock.ts";

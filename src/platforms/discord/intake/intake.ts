@@ -1,7 +1,7 @@
 import type { APIInteraction } from "discord.js";
 import type { Clock } from "../../../core/clock.ts";
 import type { Command } from "../../../core/command.ts";
-import type { ConversationHistory, Receiver } from "../../../core/platform.ts";
+import type { ConversationHistory, Receiver } from "../../../core/receiver.ts";
 import type { Records } from "../../../core/storage.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { isDirectType, isThreadType, toChannelPlace, toEventKey, toGuildPlace } from "../address.ts";

@@ -1,7 +1,7 @@
 import type { APIMessage, GatewayMessageUpdateDispatchData } from "discord.js";
 import type { Clock } from "../../../core/clock.ts";
 import { isParleyError } from "../../../core/errors.ts";
-import type { Receiver, EditedMessage } from "../../../core/platform.ts";
+import type { Receiver, EditedMessage } from "../../../core/receiver.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { sleepUnlessAborted } from "../../../support/clock.ts";
 import { createKeyedQueue } from "../../../support/queues.ts";

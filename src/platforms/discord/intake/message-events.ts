@@ -3,7 +3,7 @@ import { toPieces, type SpokenMessage } from "../../../core/addressee.ts";
 import { isParleyError } from "../../../core/errors.ts";
 import type { IncomingMessage } from "../../../core/events.ts";
 import type { Aside, MessageFacts, Place, Placement } from "../../../core/placement.ts";
-import type { ConversationHistory, MessageContent, Receiver } from "../../../core/platform.ts";
+import type { ConversationHistory, MessageContent, Receiver } from "../../../core/receiver.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { translate } from "../../../words/translate.ts";
 import {

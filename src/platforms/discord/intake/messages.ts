@@ -4,7 +4,7 @@ import type { Clock } from "../../../core/clock.ts";
 import { acceptingNotice, toNotice } from "../../../core/error-messages.ts";
 import type { ParleyError } from "../../../core/errors.ts";
 import { isParleyError, isRefusal } from "../../../core/errors.ts";
-import type { Receiver } from "../../../core/platform.ts";
+import type { Receiver } from "../../../core/receiver.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { createKeyedQueue } from "../../../support/queues.ts";
 import { translate, inLanguage } from "../../../words/translate.ts";

@@ -1,6 +1,6 @@
 import type { APIMessage } from "discord.js";
 import { acceptingNotice } from "../../../core/error-messages.ts";
-import type { ConversationHistory } from "../../../core/platform.ts";
+import type { ConversationHistory } from "../../../core/receiver.ts";
 import type { ConversationSummary } from "../../../core/storage.ts";
 import { createConcurrencyLimit } from "../../../support/queues.ts";
 import { languages } from "../../../words/languages.ts";

@@ -16,7 +16,7 @@ import { freeTextOption, type Command, type Option } from "../../../core/command
 import { acceptingNotice, toNotice } from "../../../core/error-messages.ts";
 import { isParleyError } from "../../../core/errors.ts";
 import type { RawOption, CommandCall } from "../../../core/events.ts";
-import type { Receiver } from "../../../core/platform.ts";
+import type { Receiver } from "../../../core/receiver.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inTime } from "../../../support/clock.ts";
 import { translate } from "../../../words/translate.ts";

@@ -15,7 +15,7 @@ import { resolveInput, type CommandInput, type ResolvedInput } from "../../../co
 import { ParleyError } from "../../../core/errors.ts";
 import type { CommandCall, RawOption } from "../../../core/events.ts";
 import { isSettingName } from "../../../core/layered-settings.ts";
-import type { Receiver } from "../../../core/platform.ts";
+import type { Receiver } from "../../../core/receiver.ts";
 import { suggestSettingValues } from "../../../core/setting-values.ts";
 import { inTime } from "../../../support/clock.ts";
 import { unknownCommand } from "../../../support/text.ts";

@@ -15,7 +15,7 @@ import { ParleyError } from "../../../core/errors.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inLanguage } from "../../../words/translate.ts";
 import { toLanguage } from "../../../words/languages.ts";
-import type { Receiver } from "../../../core/platform.ts";
+import type { Receiver } from "../../../core/receiver.ts";
 import type { ActionCall, Press } from "../../../core/press.ts";
 import { createActionHandler, createFormClicks } from "./clicks.ts";
 import { createAcknowledgements } from "./acknowledgements.ts";

@@ -1,6 +1,7 @@
 import type { Clock, CancelTimer } from "../../../core/clock.ts";
 import { ParleyError } from "../../../core/errors.ts";
-import type { Platform, ReplyFile } from "../../../core/platform.ts";
+import type { Platform } from "../../../core/platform.ts";
+import type { ReplyFile } from "../../../core/reply.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inTime } from "../../../support/clock.ts";
 import { createRecent } from "../../../support/recent.ts";

@@ -1,4 +1,4 @@
-import type { ConversationHistory, Receiver } from "../../../core/platform.ts";
+import type { ConversationHistory, Receiver } from "../../../core/receiver.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { toAuthorId, toChannelPlace, toChannelTerm, toTeamTerm, toConversationPrefix } from "../address.ts";
 import { type Installations, teamsOfPayload } from "./installations.ts";

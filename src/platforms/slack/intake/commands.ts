@@ -11,7 +11,7 @@ import type { Command } from "../../../core/command.ts";
 import { acceptingNotice, toNotice } from "../../../core/error-messages.ts";
 import { ParleyError, isParleyError } from "../../../core/errors.ts";
 import type { CommandCall, RawOption } from "../../../core/events.ts";
-import type { ConversationHistory, Receiver } from "../../../core/platform.ts";
+import type { ConversationHistory, Receiver } from "../../../core/receiver.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inTime, systemClock } from "../../../support/clock.ts";
 import { currentLocale, translate } from "../../../words/translate.ts";

@@ -1,6 +1,7 @@
 import { ParleyError } from "../../../core/errors.ts";
 import type { Attachment, Json } from "../../../core/events.ts";
-import type { ReplyFile, DownloadOptions } from "../../../core/platform.ts";
+import type { DownloadOptions } from "../../../core/platform.ts";
+import type { ReplyFile } from "../../../core/reply.ts";
 import { createDownloader, type Downloader, type TrustedHost } from "../../../media/guarded-download.ts";
 import type { SlackAddress, SlackFileInfo } from "../address.ts";
 import { slackErrorCode } from "../errors.ts";

@@ -2,7 +2,7 @@ import type { Clock } from "../../../core/clock.ts";
 import { isParleyError, isRefusal, type ParleyError } from "../../../core/errors.ts";
 import type { IncomingMessage, MessageEdit } from "../../../core/events.ts";
 import type { Placement } from "../../../core/placement.ts";
-import type { ConversationHistory, EditedMessage, Receiver } from "../../../core/platform.ts";
+import type { ConversationHistory, EditedMessage, Receiver } from "../../../core/receiver.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { systemClock } from "../../../support/clock.ts";
 import { createKeyedQueue } from "../../../support/queues.ts";

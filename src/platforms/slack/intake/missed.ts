@@ -1,7 +1,7 @@
 import type { SlackActionMiddlewareArgs, types } from "@slack/bolt";
 import type { Clock } from "../../../core/clock.ts";
 import { isParleyError } from "../../../core/errors.ts";
-import type { ConversationHistory } from "../../../core/platform.ts";
+import type { ConversationHistory } from "../../../core/receiver.ts";
 import type { Records } from "../../../core/storage.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inLanguage, translate } from "../../../words/translate.ts";

@@ -2,7 +2,7 @@ import type { types } from "@slack/bolt";
 import { choiceLabel, menuLabel, optionDescription, optionTitle } from "../../../core/command-input.ts";
 import { type Command, type Option, freeTextOption } from "../../../core/command.ts";
 import type { RawOption } from "../../../core/events.ts";
-import type { Receiver } from "../../../core/platform.ts";
+import type { Receiver } from "../../../core/receiver.ts";
 import { translate } from "../../../words/translate.ts";
 import { toAttachment } from "./files.ts";
 import { inputAction, noModel, readInput, toModelSelect, toOption, toPlain } from "../press/form-modal.ts";

@@ -4,7 +4,7 @@ import type { Command } from "../../../core/command.ts";
 import { toNotice } from "../../../core/error-messages.ts";
 import { isRefusal } from "../../../core/errors.ts";
 import type { FormOffer } from "../../../core/press.ts";
-import type { Receiver, PersonOverview } from "../../../core/platform.ts";
+import type { Receiver, PersonOverview } from "../../../core/receiver.ts";
 import { settingLabel } from "../../../core/setting-values.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { budgetLines, usageLines } from "../../../core/usage.ts";

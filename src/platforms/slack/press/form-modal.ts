@@ -1,7 +1,7 @@
 import type { SlackOptionsMiddlewareArgs, types } from "@slack/bolt";
 import type { Form, FormField, FormOffer } from "../../../core/press.ts";
 import type { ModelOperation } from "../../../core/gateway.ts";
-import type { Receiver } from "../../../core/platform.ts";
+import type { Receiver } from "../../../core/receiver.ts";
 import { ParleyError } from "../../../core/errors.ts";
 import { translate } from "../../../words/translate.ts";
 import type { SlackFileInfo } from "../address.ts";

@@ -2,7 +2,7 @@ import type { Clock } from "../../../core/clock.ts";
 import { acceptingNotice, toNotice } from "../../../core/error-messages.ts";
 import { isRefusal, type ParleyError, isParleyError, isCausedByPeople } from "../../../core/errors.ts";
 import type { PressResult } from "../../../core/press.ts";
-import type { Receiver } from "../../../core/platform.ts";
+import type { Receiver } from "../../../core/receiver.ts";
 import type { Claims, Records } from "../../../core/storage.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { inLanguage, translate } from "../../../words/translate.ts";

@@ -1,7 +1,7 @@
 import type { Clock } from "../../../core/clock.ts";
 import { isParleyError } from "../../../core/errors.ts";
 import type { Json } from "../../../core/events.ts";
-import type { ReplyFile } from "../../../core/platform.ts";
+import type { ReplyFile } from "../../../core/reply.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { translate } from "../../../words/translate.ts";
 import type { Limits } from "../../delivery/limits.ts";

@@ -1,6 +1,6 @@
 import type { Clock } from "../../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../../core/errors.ts";
-import type { Reply, ReplyContent, ReplyHooks } from "../../../core/platform.ts";
+import type { Reply, ReplyContent, ReplyHooks } from "../../../core/reply.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { retry } from "../../../support/retry.ts";
 import { translate } from "../../../words/translate.ts";

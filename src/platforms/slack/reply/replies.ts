@@ -1,6 +1,7 @@
 import type { Clock } from "../../../core/clock.ts";
 import type { Json } from "../../../core/events.ts";
-import type { OpenedThread, Reply, ReplyHooks } from "../../../core/platform.ts";
+import type { OpenedThread } from "../../../core/platform.ts";
+import type { Reply, ReplyHooks } from "../../../core/reply.ts";
 import type { Log } from "../../../core/telemetry.ts";
 import { createRecent, type Recent } from "../../../support/recent.ts";
 import { inTime } from "../../../support/clock.ts";

@@ -1,4 +1,4 @@
-import type { ConversationHistory, Receiver } from "../../../core/platform.ts";
+import type { ConversationHistory, Receiver } from "../../../core/receiver.ts";
 import type { Feeds } from "../feed.ts";
 import { accountAuthorId, toAccountPerson } from "../address.ts";
 import type { Uploads } from "../uploads.ts";

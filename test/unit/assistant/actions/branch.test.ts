@@ -1,6 +1,6 @@
 import { describe, expect, it, test, vi } from "vitest";
 import { createBranch } from "../../../../src/assistant/actions/branch.ts";
-import type { BranchRequest } from "../../../../src/core/platform.ts";
+import type { BranchRequest } from "../../../../src/core/receiver.ts";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { IncomingMessage } from "../../../../src/core/events.ts";
 import type { ConversationLabels } from "../../../../src/core/storage.ts";

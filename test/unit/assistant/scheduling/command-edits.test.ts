@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import type { EditedMessage } from "../../../../src/core/platform.ts";
+import type { EditedMessage } from "../../../../src/core/receiver.ts";
 import { ada, call, message } from "../../../support/fakes.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";
 

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { IncomingMessage } from "../../../../src/core/events.ts";
 import type { ChatRequest } from "../../../../src/core/gateway.ts";
-import type { EditedMessage } from "../../../../src/core/platform.ts";
+import type { EditedMessage } from "../../../../src/core/receiver.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { messageIds } from "../../../../src/core/message-ids.ts";
 import { message, said } from "../../../support/fakes.ts";

@@ -1,7 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { IncomingEvent } from "../../../../src/core/events.ts";
-import type { Platform, ReplyHooks } from "../../../../src/core/platform.ts";
+import type { Platform } from "../../../../src/core/platform.ts";
+import type { ReplyHooks } from "../../../../src/core/reply.ts";
 import { message } from "../../../support/fakes.ts";
 import { leaveBegun } from "../../../support/left-turns.ts";
 import { worldOfEachTest } from "../../../support/world-of-each-test.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createTracedReply, streamAnswer } from "../../../../src/assistant/turn/stream-answer.ts";
 import type { ChatEvent } from "../../../../src/core/gateway.ts";
-import type { Reply } from "../../../../src/core/platform.ts";
+import type { Reply } from "../../../../src/core/reply.ts";
 import { noSpan } from "../../../../src/core/telemetry.ts";
 
 function replyWith(more: Partial<Reply>): Reply {

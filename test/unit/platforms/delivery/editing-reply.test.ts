@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { Json } from "../../../../src/core/events.ts";
 import type { Log } from "../../../../src/core/telemetry.ts";
-import type { ReplyFile } from "../../../../src/core/platform.ts";
+import type { ReplyFile } from "../../../../src/core/reply.ts";
 import { createEditingReply } from "../../../../src/platforms/delivery/editing-reply.ts";
 import { createManualClock } from "../../../support/manual-clock.ts";
 import { createFakeTarget, type FakeTarget } from "./fake-target.ts";

@@ -1,4 +1,4 @@
-import type { ReplyFile } from "../../../../src/core/platform.ts";
+import type { ReplyFile } from "../../../../src/core/reply.ts";
 import type { EditTarget, MessageContent } from "../../../../src/platforms/delivery/message-plan.ts";
 
 /** A platform in memory that fails and waits on demand. */

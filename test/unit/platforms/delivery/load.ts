@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { WebClient } from "@slack/web-api";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ReplyAddress } from "../../../../src/core/events.ts";
-import type { Reply, ReplyHooks } from "../../../../src/core/platform.ts";
+import type { Reply, ReplyHooks } from "../../../../src/core/reply.ts";
 import { snowflakeAt, toReplyAddress } from "../../../../src/platforms/discord/address.ts";
 import { createReplies as createDiscordReplies } from "../../../../src/platforms/discord/reply/replies.ts";
 import type { DiscordApi } from "../../../../src/platforms/discord/transport/api.ts";

@@ -1,6 +1,6 @@
 import type { APIMessage } from "discord.js";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import type { ConversationHistory } from "../../../../src/core/platform.ts";
+import type { ConversationHistory } from "../../../../src/core/receiver.ts";
 import type { StoredMessage } from "../../../../src/core/storage.ts";
 import { createMissedMessages } from "../../../../src/platforms/discord/intake/missed-messages.ts";
 import { silentLog } from "../../../support/fakes.ts";

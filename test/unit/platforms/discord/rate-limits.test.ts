@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
 import type { ReplyAddress } from "../../../../src/core/events.ts";
-import type { Reply } from "../../../../src/core/platform.ts";
+import type { Reply } from "../../../../src/core/reply.ts";
 import type { DiscordApi } from "../../../../src/platforms/discord/transport/api.ts";
 import { createLimits } from "../../../../src/platforms/delivery/limits.ts";
 import {

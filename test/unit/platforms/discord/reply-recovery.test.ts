@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { IncomingEvent, ReplyAddress } from "../../../../src/core/events.ts";
-import type { Reply, ReplyFile } from "../../../../src/core/platform.ts";
+import type { Reply, ReplyFile } from "../../../../src/core/reply.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import type { Person } from "../../../simulators/discord/people.ts";
 import type { ChannelHandle } from "../../../simulators/discord/simulator.ts";

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { toNotice } from "../../../../src/core/error-messages.ts";
 import { isParleyError } from "../../../../src/core/errors.ts";
 import type { Attachment, IncomingMessage } from "../../../../src/core/events.ts";
-import type { Reply } from "../../../../src/core/platform.ts";
+import type { Reply } from "../../../../src/core/reply.ts";
 import type { SlackMessageInfo, MessageRef } from "../../../../src/platforms/slack/address.ts";
 import { createPostedMessages } from "../../../../src/platforms/slack/reply/posted-messages.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";

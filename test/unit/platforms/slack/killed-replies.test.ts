@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ReplyAddress } from "../../../../src/core/events.ts";
-import type { Reply } from "../../../../src/core/platform.ts";
+import type { Reply } from "../../../../src/core/reply.ts";
 import type { Person } from "../../../simulators/slack/person.ts";
 import type { SimulatedChannel } from "../../../simulators/slack/simulator.ts";
 import { openSlackHarness, type SlackHarness } from "../../../support/slack-harness.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { isParleyError } from "../../../../src/core/errors.ts";
-import type { Reply } from "../../../../src/core/platform.ts";
+import type { Reply } from "../../../../src/core/reply.ts";
 import type { ReplyAddress } from "../../../../src/core/events.ts";
 import type { Person } from "../../../simulators/slack/person.ts";
 import { allCommands } from "../../../support/commands.ts";

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, test, vi } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import type { Reply } from "../../../../src/core/platform.ts";
+import type { Reply } from "../../../../src/core/reply.ts";
 import { isLimited, lanes, createWorkspaceLimits } from "../../../../src/platforms/slack/transport/lanes.ts";
 import { createSlackApi, type SlackUserInfo } from "../../../../src/platforms/slack/transport/web-api.ts";
 import { createLateReply } from "../../../../src/platforms/slack/reply/private-reply.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import type { Reply } from "../../../../src/core/platform.ts";
+import type { Reply } from "../../../../src/core/reply.ts";
 import type { ReplyAddress } from "../../../../src/core/events.ts";
 import { createSlackPlatform } from "../../../../src/platforms/slack/platform.ts";
 import type { Person } from "../../../simulators/slack/person.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { EndedTurn, OpenQuestion } from "../../../../src/core/platform.ts";
+import type { EndedTurn, OpenQuestion } from "../../../../src/core/receiver.ts";
 import { createConversationViews } from "../../../../src/platforms/web/conversation-views.ts";
 import { createFeeds } from "../../../../src/platforms/web/feed.ts";
 import type { StoredMessage } from "../../../../src/core/storage.ts";

@@ -13,7 +13,7 @@ import type {
   ConversationHistory,
   EditedMessage,
   Receiver,
-} from "../../../../src/core/platform.ts";
+} from "../../../../src/core/receiver.ts";
 import { emptyOverview } from "../../../support/empty-overview.ts";
 import { type FakeForms, noForms, pressForm } from "../../../support/no-forms.ts";
 

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { FakeForms } from "../../../support/no-forms.ts";
-import type { Receiver } from "../../../../src/core/platform.ts";
+import type { Receiver } from "../../../../src/core/receiver.ts";
 import type { Records } from "../../../../src/core/storage.ts";
 import { eraseRemoved } from "../../../../src/platforms/web/accounts/account-erasure.ts";
 import { accountAuthorId } from "../../../../src/platforms/web/address.ts";

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ParleyError } from "../../../../src/core/errors.ts";
-import type { ReplyHooks } from "../../../../src/core/platform.ts";
+import type { ReplyHooks } from "../../../../src/core/reply.ts";
 import { fixture } from "../../../fixtures/fixtures.ts";
 import { storedMessage } from "./fake-receiver.ts";
 import { followEvents, snapshotOf, startPageServer, type PageEvent, type PageServer } from "./page-server.ts";
