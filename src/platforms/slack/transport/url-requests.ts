@@ -1,11 +1,10 @@
-import type { RespondArguments } from "@slack/bolt";
+import type { RespondArguments, types } from "@slack/bolt";
 import type { WebClient } from "@slack/web-api";
 import type { Clock } from "../../../core/clock.ts";
 import { isParleyError, ParleyError } from "../../../core/errors.ts";
 import type { SlackFileInfo, SlackMessageInfo } from "../address.ts";
 import { slackErrorCode, toParleyError } from "../errors.ts";
 import { translate } from "../../../words/translate.ts";
-import type { SlackContent } from "./web-api.ts";
 
 /*
  * This file holds what Slack's packages lack: requests to a `response_url` and to an upload URL.
@@ -57,7 +56,7 @@ export interface ResponseOptions {
 
 export async function respondAt(
   url: string,
-  { text, blocks }: SlackContent,
+  { text, blocks }: { readonly text: string; readonly blocks: types.KnownBlock[] },
   clock: Clock,
   { isReplacing, thread, isPublic = false }: ResponseOptions = {},
 ): Promise<void> {
