@@ -133,7 +133,8 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
       shard.parley = await launch(shard.id);
       shard.samples = [];
       shard.startedAt = performance.now();
-      // The killed process has the shard until its lease ends, and commands fail until then (docs/operations.md).
+      // The killed process has the shard until its lease ends. Until then commands fail, as
+      // docs/operations.md says.
       await untilTrue(() => discord.gateway.counts.identify > sessions, 20_000);
       outage.to = performance.now();
       log(`shard ${shard.id} is back after ${Math.round((outage.to - outage.from) / 1000)} s`);
