@@ -204,7 +204,7 @@ export function createLookUp<M extends MissedMessage>(options: LookUpOptions<M>)
       await records.set(markKey, heardUntil);
       await giveBack();
     } catch (error) {
-      // The mark stays, so that it is begun again.
+      // The mark stays, so that it is begun again. A right that cannot be given back ends by itself.
       if (signal.aborted) await giveBack().catch(() => undefined);
       else log.warn({ err: error }, "missed messages not looked up yet");
     } finally {

@@ -154,16 +154,6 @@ describe("what people wrote while nobody heard it", () => {
     );
   });
 
-  test("before a new store was begun is not asked", async () => {
-    harness = await openSlackHarness();
-    const ana = harness.slack.person("Ana");
-    const ideas = harness.slack.channel("ideas", [ana]);
-    await harness.close();
-    await begin();
-    expect(texts()).toEqual([]);
-    void ideas;
-  });
-
   test("while the store was away is looked up when it is back", async () => {
     const { ana, ideas } = await settle();
     const { receiver } = harness;
